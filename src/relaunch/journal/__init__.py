@@ -1,0 +1,1 @@
+"""Remembers every trial: one directory each; everything else can be rebuilt from them."""

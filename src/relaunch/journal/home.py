@@ -1,0 +1,97 @@
+"""Where a project's journal lives: the git common directory, `.relaunch/` outside git, else the state folder.
+
+Found by reading `.git` ourselves: asking git for it would cost a process on every relaunch.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.record import Record
+
+MARKER = ".relaunch"
+
+
+class Home(Record):
+    """The project around a directory and the folder that remembers its trials."""
+
+    project: str
+    """The top of the work tree, or the directory itself outside git."""
+    journal: str
+    """The folder of the journal; it need not exist yet."""
+    git_dir: str = ""
+    """The work tree's own git directory; empty outside git."""
+    common_dir: str = ""
+    """The git directory that linked worktrees share."""
+    too_wide: bool = False
+    """The directory is a home or a root: far too much to take a snapshot of."""
+
+
+def find_home(cwd: str) -> Home:
+    """Find the project around `cwd`; never fails, and writes nothing."""
+    top = _ancestor_with(cwd, ".git")
+    marked = _ancestor_with(cwd, MARKER)
+    if top and len(top) >= len(marked):
+        git_dir = _git_dir(os.path.join(top, ".git"))
+        if git_dir:
+            common = _common_dir(git_dir)
+            journal = os.path.join(common, "relaunch")
+            if not _can_hold(journal):
+                journal = _state_folder(top)
+            return Home(project=top, journal=journal, git_dir=git_dir, common_dir=common)
+    project = marked or cwd
+    wide = not marked and project in ("/", "/tmp", "/var/tmp", os.path.expanduser("~"))
+    journal = os.path.join(project, MARKER)
+    if wide or not _can_hold(journal):
+        journal = _state_folder(project)
+    return Home(project=project, journal=journal, too_wide=wide)
+
+
+def _ancestor_with(path: str, name: str) -> str:
+    while not os.path.lexists(os.path.join(path, name)):
+        parent = os.path.dirname(path)
+        if parent == path:
+            return ""
+        path = parent
+    return path
+
+
+def _git_dir(dot_git: str) -> str:
+    """Follow the `gitdir: PATH` file of a linked worktree or submodule; empty if it is no repository."""
+    if os.path.isdir(dot_git):
+        found = dot_git
+    else:
+        try:
+            with open(dot_git, encoding="utf-8", errors="surrogateescape") as file:
+                text = file.read(4096)
+        except OSError:
+            return ""
+        if not text.startswith("gitdir:"):
+            return ""
+        found = os.path.normpath(os.path.join(os.path.dirname(dot_git), text[7:].strip()))
+    return found if os.path.exists(os.path.join(found, "HEAD")) else ""
+
+
+def _common_dir(git_dir: str) -> str:
+    try:
+        with open(
+            os.path.join(git_dir, "commondir"), encoding="utf-8", errors="surrogateescape"
+        ) as file:
+            return os.path.normpath(os.path.join(git_dir, file.read(4096).strip()))
+    except OSError:
+        return git_dir
+
+
+def _can_hold(journal: str) -> bool:
+    """Tell whether the journal folder is, or can be made, writable."""
+    return os.access(journal, os.W_OK) or (
+        not os.path.lexists(journal) and os.access(os.path.dirname(journal), os.W_OK)
+    )
+
+
+def _state_folder(project: str) -> str:
+    from _blake2 import blake2b
+
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    digest = blake2b(os.fsencode(project), digest_size=6).hexdigest()
+    return os.path.join(state, "relaunch", f"{os.path.basename(project) or 'root'}-{digest}")

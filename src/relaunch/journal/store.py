@@ -1,0 +1,202 @@
+"""One directory per trial, each file written whole by temp + rename, so no kill can corrupt it.
+
+    trials/7/start.json     all that is known before the launch; its arrival makes the trial exist
+    trials/7/output.0 ...   what the program said, with times
+    trials/7/end.json       the outcome; missing while it runs, or when rl itself was killed
+    trials/7/mark.json      the person's verdict and name
+    identities/DIGEST       the first trial with this code, command, set and environment
+
+A number is taken by renaming a finished temp directory onto it: atomic, also on network homes and
+with many writers. Repeats of trial 7 are 7.2, 7.3, ...
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from relaunch.errors import JournalError
+from relaunch.journal.output import OutputWriter
+from relaunch.jsontext import dumps, loads
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FORMAT = 1
+
+
+class Trial(Record):
+    """One trial as remembered. `end` is None while it runs and after rl itself was killed."""
+
+    id: str
+    path: str
+    start: dict[str, Any]
+    end: dict[str, Any] | None = None
+    mark: dict[str, Any] = {}
+
+    @property
+    def running(self) -> bool:
+        """True while the rl that started it is alive (or is on another host, where we cannot look)."""
+        if self.end is not None:
+            return False
+        rl = self.start.get("rl", {})
+        if rl.get("host") != os.uname().nodename:
+            return time.time() - float(self.start.get("when", 0)) < 86400
+        return process_started(int(rl.get("pid", 0))) == rl.get("started")
+
+
+class Journal:
+    """The trials of one project."""
+
+    def __init__(self, home: str) -> None:
+        """Use the folder `home`; it is made when the first trial begins."""
+        self.home = home
+        self.trials = os.path.join(home, "trials")
+
+    def begin(self, start: dict[str, Any], *, identity: str = "") -> Trial:
+        """Give the trial a number and make it exist. Raises OSError if it cannot be written."""
+        os.makedirs(self.trials, mode=0o700, exist_ok=True)
+        first = self.first_with(identity) if identity else ""
+        rl = {"pid": os.getpid(), "started": process_started(os.getpid())}
+        rl["host"] = os.uname().nodename
+        start = {"format": FORMAT, "when": time.time(), "rl": rl, "identity": identity, **start}
+        temp = os.path.join(self.trials, f".new-{os.getpid()}-{time.monotonic_ns()}")
+        os.mkdir(temp, 0o700)
+        write_json(os.path.join(temp, "start.json"), start)
+        trial_id = self._take_number(temp, first)
+        if identity and not first:
+            self._remember_identity(identity, trial_id)
+        return Trial(id=trial_id, path=os.path.join(self.trials, trial_id), start=start)
+
+    def _take_number(self, temp: str, repeat_of: str) -> str:
+        if repeat_of:
+            prefix = repeat_of + "."
+            taken = [i for i in self.ids() if i.startswith(prefix)]
+            number = int(taken[-1].partition(".")[2]) + 1 if taken else 2
+        else:
+            prefix = ""
+            number = self.last_number() + 1
+        while True:
+            try:
+                os.rename(temp, os.path.join(self.trials, f"{prefix}{number}"))
+            except OSError as error:
+                if not os.path.isdir(os.path.join(self.trials, f"{prefix}{number}")):
+                    raise error
+                number += 1
+            else:
+                return f"{prefix}{number}"
+
+    def _remember_identity(self, identity: str, trial_id: str) -> None:
+        folder = os.path.join(self.home, "identities")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        write_file(os.path.join(folder, identity), trial_id.encode())
+
+    def first_with(self, identity: str) -> str:
+        """Return the id of the first trial with this identity, or nothing."""
+        try:
+            with open(os.path.join(self.home, "identities", identity), encoding="ascii") as file:
+                trial_id = file.read(32).strip()
+        except (OSError, ValueError):
+            return ""
+        return trial_id if os.path.isdir(os.path.join(self.trials, trial_id)) else ""
+
+    def finish(self, trial: Trial, end: dict[str, Any]) -> Trial:
+        """Write the outcome. Raises OSError if it cannot be written."""
+        write_json(os.path.join(trial.path, "end.json"), end)
+        return trial.but(end=end)
+
+    def set_mark(self, trial: Trial, mark: dict[str, Any]) -> Trial:
+        """Write the person's verdict, note and name."""
+        write_json(os.path.join(trial.path, "mark.json"), mark)
+        return trial.but(mark=mark)
+
+    def output(self, trial: Trial) -> OutputWriter:
+        """Open the trial's output for appending."""
+        return OutputWriter(trial.path)
+
+    def ids(self) -> list[str]:
+        """List all trial ids, oldest number first, repeats after their first."""
+        try:
+            names = os.listdir(self.trials)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise JournalError(f"cannot read the journal {self.trials}: {error.strerror}") from None
+        return sorted((name for name in names if not name.startswith(".")), key=id_order)
+
+    def last_number(self) -> int:
+        """Return the highest number in use."""
+        ids = self.ids()
+        return id_order(ids[-1])[0] if ids else 0
+
+    def load(self, trial_id: str) -> Trial:
+        """Read one trial; raises JournalError with the file that cannot be read."""
+        path = os.path.join(self.trials, trial_id)
+        if not os.path.isdir(path):
+            last = self.last_number()
+            have = f"there are 1 to {last}" if last else "there are none yet"
+            raise JournalError(f"no trial #{trial_id}: {have}", hint="rl log")
+        start = read_json(os.path.join(path, "start.json"))
+        if start is None:
+            raise JournalError(f"trial #{trial_id} has no start.json", hint=f"ls {path}")
+        end = read_json(os.path.join(path, "end.json"))
+        mark = read_json(os.path.join(path, "mark.json")) or {}
+        return Trial(id=trial_id, path=path, start=start, end=end, mark=mark)
+
+
+def id_order(trial_id: str) -> tuple[int, int]:
+    """Sort key of ids: 3, 3.2, 3.10, 4; anything else first."""
+    number, _, repeat = trial_id.partition(".")
+    try:
+        return int(number), int(repeat or 1)
+    except ValueError:
+        return 0, 0
+
+
+def process_started(pid: int) -> int:
+    """Return when a process started, in ticks since boot: with the pid, its identity. 0 if gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Put `data` at `path` whole or not at all, readable by its owner alone."""
+    temp = f"{path}.{os.getpid()}.tmp"
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            done = 0
+            while done < len(data):
+                done += os.write(fd, data[done:])
+        finally:
+            os.close(fd)
+        os.rename(temp, path)
+    except OSError:
+        os.unlink(temp)
+        raise
+
+
+def write_json(path: str, value: object) -> None:
+    """Put `value` at `path` as JSON, whole or not at all."""
+    write_file(path, dumps(value).encode("ascii") + b"\n")
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """Read an object back; None if there is no such file; JournalError if it is not one."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = loads(file.read())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise JournalError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:
+        raise JournalError(f"{path} is not JSON", hint=f"mv {path} {path}.broken") from None
+    if not isinstance(value, dict):
+        raise JournalError(f"{path} is not a JSON object")
+    return value

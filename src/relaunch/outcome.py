@@ -1,0 +1,57 @@
+"""What happened in one trial, and the identity of the failure if it failed."""
+
+from __future__ import annotations
+
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Signature(Record):
+    """The identity of a failure: the same `key` is the same failure, wherever and whenever."""
+
+    kind: str
+    """exception, signal, tests, timeout, exit, pinned"""
+    title: str
+    """For people, with the line number: `train.py:88 ValueError: loss is nan`."""
+    key: tuple[str, ...]
+    """Washed pieces that make the identity: type, message, the user's own functions."""
+
+    @property
+    def digest(self) -> str:
+        """Return the key in sixteen characters."""
+        from _blake2 import blake2b  # hashlib costs three times as much to import
+
+        text = "\0".join((self.kind, *self.key))
+        return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+class Outcome(Record):
+    """How a trial ended. Exactly one of `exit_code`, `signal` and `not_started` says so."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    not_started: str = ""
+    """Why the program never ran: a reset failed, the command was not found."""
+    timed_out: bool = False
+    interrupted: bool = False
+    """The person pressed Ctrl-C."""
+    duration_s: float = 0.0
+    critical_s: float | None = None
+    """Seconds to the critical point: the first failing event or the first `until` match."""
+    signature: Signature | None = None
+    """None when nothing failed."""
+    metrics: Mapping[str, str] = {}
+    code_changed: tuple[str, ...] = ()
+    """Files of the project that changed while the program ran."""
+    ended_processes: tuple[str, ...] = ()
+    """Processes that outlived the program and were ended: `pid command`."""
+    loaded: Mapping[str, str] = {}
+    """Package to file, as the process itself reported it at exit."""
+
+    @property
+    def passed(self) -> bool:
+        """True when the program ran and nothing failed."""
+        return self.exit_code == 0 and self.signature is None and not self.not_started

@@ -1,0 +1,1 @@
+"""Starts, streams and ends processes: the only room that does."""

@@ -1,0 +1,90 @@
+"""Runs a short helper command to its end and returns what it said; without `subprocess`, which costs 12 ms."""
+
+from __future__ import annotations
+
+import os
+import select
+
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Captured(Record):
+    """A finished helper: exit code (128+n when a signal ended it), and both its streams."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        """Return standard output as text, undecodable bytes kept as surrogates."""
+        return os.fsdecode(self.out)
+
+
+def capture(
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None, data: bytes = b""
+) -> Captured:
+    """Run `argv` with `data` on its standard input; 127 when it cannot be started.
+
+    There is no `cwd`: posix_spawn has none, and git takes `-C`.
+    """
+    stdin, stdin_far = os.pipe()
+    out, out_far = os.pipe()
+    err, err_far = os.pipe()
+    actions = [
+        (os.POSIX_SPAWN_DUP2, stdin, 0),
+        (os.POSIX_SPAWN_DUP2, out_far, 1),
+        (os.POSIX_SPAWN_DUP2, err_far, 2),
+    ]
+    try:
+        pid = os.posix_spawnp(
+            argv[0], argv, os.environ if env is None else env, file_actions=actions
+        )
+    except OSError as error:
+        for fd in (stdin, stdin_far, out, out_far, err, err_far):
+            os.close(fd)
+        return Captured(code=127, out=b"", err=str(error).encode())
+    for fd in (stdin, out_far, err_far):
+        os.close(fd)
+    streams = _exchange(stdin_far, data, out, err)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return Captured(code=code if code >= 0 else 128 - code, out=streams[0], err=streams[1])
+
+
+def _exchange(stdin: int, data: bytes, out: int, err: int) -> tuple[bytes, bytes]:
+    """Feed and drain all three pipes at once, so that none can fill up and stop the others."""
+    kept: dict[int, list[bytes]] = {out: [], err: []}
+    poll = select.poll()
+    for fd in kept:
+        poll.register(fd, select.POLLIN)
+    if data:
+        os.set_blocking(stdin, False)
+        poll.register(stdin, select.POLLOUT)
+    else:
+        os.close(stdin)
+    open_fds = {out, err}
+    while open_fds:
+        for fd, _ in poll.poll():
+            if fd == stdin:
+                try:
+                    data = data[os.write(stdin, data[:65536]) :]
+                except BrokenPipeError:
+                    data = b""
+                if not data:
+                    poll.unregister(stdin)
+                    os.close(stdin)
+            else:
+                block = os.read(fd, 1 << 20)
+                if block:
+                    kept[fd].append(block)
+                else:
+                    poll.unregister(fd)
+                    os.close(fd)
+                    open_fds.discard(fd)
+    if data:
+        os.close(stdin)
+    return b"".join(kept[out]), b"".join(kept[err])

@@ -1,0 +1,42 @@
+"""What to run: frozen data. The same recipe run twice starts from the same state."""
+
+from __future__ import annotations
+
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Limits(Record):
+    """How much a trial may take; None means as much as there is."""
+
+    timeout_s: float | None = None
+
+
+class Recipe(Record):
+    """One trial to run, complete: nothing else decides how it starts."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    resets: tuple[str | tuple[str, ...], ...] = ()
+    """Run before the launch, in order; a string goes through the shell, a tuple is an argv."""
+    reset_continue: bool = False
+    """Go on when a reset step fails."""
+    config_set: str = ""
+    env: Mapping[str, str] = {}
+    """What is set on top of the inherited environment."""
+    limits: Limits = Limits()
+    until: str = ""
+    """The critical point is the first output that matches this regular expression."""
+    match: str = ""
+    """The failure being hunted is output that matches this, whatever else happens."""
+    exit_code: int | None = None
+    """The failure being hunted is this exit code, whatever else happens."""
+    src: tuple[str, ...] = ()
+    """Clones whose package must be the one that is loaded."""
+    frozen: bool = False
+    """Run from a copy that later edits cannot reach."""
+    let_live: bool = False
+    """Processes that outlive the program are meant to."""

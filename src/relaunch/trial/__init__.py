@@ -1,0 +1,1 @@
+"""One trial: recipe in, outcome out. It does not remember: the journal does."""

@@ -1,0 +1,1 @@
+"""The world prepared for one trial and put back after it."""

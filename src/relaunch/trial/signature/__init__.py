@@ -1,0 +1,1 @@
+"""Turns what a program said and how it ended into the identity of its failure. Pure."""
