@@ -1,0 +1,180 @@
+"""What every test may ask for: a `world` of its own, and `golden` files that `--update` rewrites."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite the golden files")
+
+
+class World:
+    """A project with a git repository, in a home of its own that nothing else can see.
+
+    `shell` runs a line through the real shell; `rl` runs our command without one in between;
+    `start` hands out the running process. `rl` on this PATH is this checkout.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home = root / "home"
+        self.project = root / "project"
+        self.bin = root / "bin"
+        for folder in (self.home, self.project, self.bin, root / "tmp"):
+            folder.mkdir()
+        script = self.bin / "rl"
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m relaunch "$@"\n')
+        script.chmod(0o755)
+        self.env = self._env()
+        self.git("init", "-q", "-b", "main")
+        self.write("README.md", "a project\n")
+        self.commit("start")
+
+    def _env(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        return {
+            **kept,
+            "PATH": f"{self.bin}{os.pathsep}{kept.get('PATH', os.defpath)}",
+            "HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "XDG_CACHE_HOME": str(self.home / ".cache"),
+            "XDG_DATA_HOME": str(self.home / ".local/share"),
+            "XDG_STATE_HOME": str(self.home / ".local/state"),
+            "XDG_RUNTIME_DIR": str(self.root / "tmp"),
+            "TMPDIR": str(self.root / "tmp"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_NAME": "A Person",
+            "GIT_AUTHOR_EMAIL": "person@example.org",
+            "GIT_COMMITTER_NAME": "A Person",
+            "GIT_COMMITTER_EMAIL": "person@example.org",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LC_ALL": "C.UTF-8",
+            "TERM": "xterm-256color",
+        }
+
+    @property
+    def journal(self) -> Path:
+        """The folder of the journal."""
+        return self.project / ".git" / "relaunch"
+
+    def write(self, name: str, text: str | bytes) -> Path:
+        """Put a file into the project."""
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def git(self, *words: str, cwd: Path | None = None) -> str:
+        """Run git in the project and return what it says."""
+        done = subprocess.run(
+            ["git", *words],
+            cwd=cwd or self.project,
+            env=self.env,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout
+
+    def commit(self, message: str = "more") -> str:
+        """Commit everything and return the commit."""
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD").strip()
+
+    def shell(
+        self,
+        line: str,
+        *,
+        input: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a line of shell to its end; its standard input is empty unless given."""
+        return self._finish(["sh", "-c", line], input, env, cwd, timeout)
+
+    def rl(
+        self,
+        *words: str,
+        input: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run our command to its end, no shell in between: signals and exit codes are its own."""
+        return self._finish([sys.executable, "-m", "relaunch", *words], input, env, cwd, timeout)
+
+    def _finish(
+        self,
+        argv: list[str],
+        text: str | None,
+        env: Mapping[str, str] | None,
+        cwd: Path | None,
+        timeout: float,
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            argv,
+            input=text or "",
+            env={**self.env, **(env or {})},
+            cwd=cwd or self.project,
+            timeout=timeout,
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+        )
+
+    def start(
+        self,
+        argv: list[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+    ) -> subprocess.Popen[bytes]:
+        """Start `argv` (`rl` is ours) in a process group of its own; the test ends it."""
+        if argv[0] == "rl":
+            argv = [sys.executable, "-m", "relaunch", *argv[1:]]
+        return subprocess.Popen(
+            argv,
+            env={**self.env, **(env or {})},
+            cwd=cwd or self.project,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A project and a home that belong to this test alone."""
+    return World(tmp_path)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with `tests/golden/NAME`; `pytest --update` writes it instead."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8", "surrogateescape"))
+            return
+        assert path.exists(), f"no golden file {name}: pytest --update writes it"
+        assert text == path.read_bytes().decode("utf-8", "surrogateescape")
+
+    return compare
