@@ -1,0 +1,472 @@
+"""Reads `relaunch.toml` or `[tool.relaunch]`, over the user's own file, and keeps a parsed copy.
+
+Refuses what it does not know, naming file, line and column: a misspelt key that silently does
+nothing is how people test something else than they think.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch import jsontext
+from relaunch.errors import SettingsError
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+KIB, MIB = 1 << 10, 1 << 20
+_FORM = 1  # of the parsed copy; raise it when a key or a default changes its meaning
+_SETTLED_NS = 50_000_000  # a file younger than this may change again without a new time stamp
+_ENV = (
+    "CUDA_*", "NCCL_*", "TORCH_*", "PYTORCH_*", "PYTHON*", "SLURM_*", "OMP_*", "MKL_*",
+    "HF_*", "XLA_*", "JAX_*", "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "LANG", "LC_*", "TZ", "SHELL", "TERM",
+)  # fmt: skip
+_REDACT = (
+    "*TOKEN*", "*KEY*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*CREDENTIAL*", "*AUTH*",
+)  # fmt: skip
+
+
+class RunSettings(Record):
+    """`[run]`: how a trial is prepared and started."""
+
+    reset: tuple[str | tuple[str, ...], ...] = ()
+    """Commands run before every launch: a shell string or an argv list each."""
+    stop_if_reset_fails: bool = True
+    clear: bool = False
+    """Clear the screen first, as one step with the launch."""
+    isolate: str = "off"
+    """`frozen` runs from a copy, so that edits made meanwhile cannot leak in."""
+    unsaved: str = "ask"
+    """What to do about unsaved editor buffers: ask, warn, refuse or off."""
+    timeout_s: float | None = None
+
+
+class RecordSettings(Record):
+    """`[record]`: how much is remembered of a trial."""
+
+    max_file: int = MIB
+    """Untracked files over this are remembered by path, size and hash only."""
+    max_new: int = 20 * MIB
+    """The same for all new files of one trial together."""
+    env: tuple[str, ...] = _ENV
+    """Variables whose values are kept; of the rest names and salted hashes."""
+    redact: tuple[str, ...] = _REDACT
+    """Variables whose values are never kept; a configuration only adds to these."""
+    also: tuple[str, ...] = ("editable",)
+    """What to snapshot besides the project: `editable` installs and PYTHONPATH, or directories."""
+    max_output: int = 256 * MIB
+    """Output kept per trial; the program is never cut short by it."""
+
+
+class Settings(Record):
+    """Everything a project and its user have configured, defaults filled in."""
+
+    run: RunSettings = RunSettings()
+    record: RecordSettings = RecordSettings()
+    metrics: Mapping[str, str] = {}
+    """Name to regular expression; the first group, or the whole match, is the value."""
+    sets: Mapping[str, str] = {}
+    """Link to the pattern of the files or directories behind it, as `conf = "conf@*"`."""
+    flag: str = ""
+    """The environment variable that carries the name of the set, where sets are flags."""
+    files: tuple[str, ...] = ()
+    """The files these settings came from, strongest last."""
+
+
+def load(project: str, *, cache_dir: str = "") -> Settings:
+    """Read the settings of the project at `project`; `cache_dir` may keep the parsed copy."""
+    found = [entry for entry in (_user_file(), _project_file(project)) if entry]
+    if not found:
+        return Settings()
+    stamps = [_stamp(path) for path, _ in found]
+    cache = os.path.join(cache_dir, "settings.json") if cache_dir else ""
+    layers = _from_cache(cache, stamps) if cache else None
+    if layers is None:
+        layers = [read(path, table) for path, table in found]
+        if cache and _settled(stamps):
+            _to_cache(cache, stamps, layers)
+    return _merge(layers, tuple(path for path, _ in found))
+
+
+def _user_file() -> tuple[str, tuple[str, ...]] | None:
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    path = os.path.join(base, "relaunch", "config.toml")
+    return (path, ()) if os.path.exists(path) else None
+
+
+def _project_file(project: str) -> tuple[str, tuple[str, ...]] | None:
+    own = os.path.join(project, "relaunch.toml")
+    if os.path.exists(own):
+        return own, ()
+    shared = os.path.join(project, "pyproject.toml")
+    try:
+        with open(shared, "rb") as file:
+            mine = b"[tool.relaunch" in file.read()
+    except OSError:
+        return None
+    return (shared, ("tool", "relaunch")) if mine else None
+
+
+# --- the parsed copy ------------------------------------------------------------------------------
+
+
+def _stamp(path: str) -> list[Any]:
+    try:
+        info = os.stat(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return [path, info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino]
+
+
+def _settled(stamps: list[list[Any]]) -> bool:
+    import time
+
+    now = time.time_ns()
+    return all(now - max(stamp[1], stamp[2]) > _SETTLED_NS for stamp in stamps)
+
+
+def _from_cache(cache: str, stamps: list[list[Any]]) -> list[dict[str, Any]] | None:
+    try:
+        with open(cache, encoding="utf-8") as file:
+            kept = jsontext.loads(file.read())
+        if kept["form"] == _FORM and kept["stamps"] == stamps:
+            layers: list[dict[str, Any]] = kept["layers"]
+            return layers
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def _to_cache(cache: str, stamps: list[list[Any]], layers: list[dict[str, Any]]) -> None:
+    """Keep the parsed copy if we can; only speed is lost if we cannot."""
+    temporary = f"{cache}.{os.getpid()}"
+    try:
+        text = jsontext.dumps({"form": _FORM, "stamps": stamps, "layers": layers})
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, cache)
+    except (OSError, ValueError):
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+
+
+def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
+    """Lay the stronger file over the weaker key by key; `redact` only ever grows."""
+    run: dict[str, Any] = {}
+    record: dict[str, Any] = {}
+    metrics: dict[str, str] = {}
+    sets: dict[str, str] = {}
+    flag = ""
+    redact: list[str] = list(_REDACT)
+    for layer in layers:
+        run.update(layer.get("run", {}))
+        record.update(layer.get("record", {}))
+        redact += layer.get("record", {}).get("redact", ())
+        metrics.update(layer.get("metrics", {}))
+        links = dict(layer.get("sets", {}))
+        flag = links.pop("flag", flag)
+        sets.update(links)
+    if "reset" in run:
+        run["reset"] = tuple(x if isinstance(x, str) else tuple(x) for x in run["reset"])
+    record["redact"] = tuple(dict.fromkeys(redact))
+    for name in ("env", "also"):
+        if name in record:
+            record[name] = tuple(record[name])
+    return Settings(
+        run=RunSettings(**run), record=RecordSettings(**record), metrics=metrics, sets=sets,
+        flag=flag, files=files,
+    )  # fmt: skip
+
+
+# --- reading and checking one file: only when it changed ------------------------------------------
+
+
+def read(path: str, table: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read and check one file; `table` is where in it our settings live."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return parse(raw, path, table)
+
+
+def parse(raw: bytes, path: str, table: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Turn the bytes of a settings file into checked plain values; pure but for the name shown."""
+    import tomllib
+
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode("utf-8")
+        raise _fault(path, _end(before), f"byte 0x{raw[error.start]:02x} is not UTF-8") from None
+    text = text.replace("\r\n", "\n").removeprefix("\ufeff")
+    try:
+        data: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        where, what = _syntax(str(error), text)
+        raise _fault(path, where, what) from None
+    for name in table:
+        data = data.get(name, {})
+    return _checked(data, path, text, table)
+
+
+def size(text: str | int) -> int:
+    """Read `1 MiB`, `20MB`, `512k` or a number of bytes; ValueError for anything else."""
+    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
+        return text
+    word = text.strip().lower() if isinstance(text, str) else ""
+    digits = len(word) - len(word.lstrip("0123456789."))
+    factor = _UNITS.get(word[digits:].strip().removesuffix("b"), 0)
+    try:
+        if factor:
+            return int(float(word[:digits]) * factor)
+    except ValueError:
+        pass
+    raise ValueError(f'`{text}` is no size; write it as "1 MiB"')
+
+
+_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+_UNITS |= {"ki": KIB, "mi": MIB, "gi": 1 << 30, "ti": 1 << 40}
+
+
+def _checked(data: Any, path: str, text: str, table: tuple[str, ...]) -> dict[str, Any]:
+    """Check every key and value against `KEYS`; free-form tables against their one kind."""
+
+    def fault(keys: tuple[str, ...], what: str) -> SettingsError:
+        return _fault(path, key_position(text, (*table, *keys)), what)
+
+    if not isinstance(data, dict):
+        raise fault((), "`tool.relaunch` must be a table")
+    checked: dict[str, Any] = {}
+    for section, values in data.items():
+        if section not in KEYS:
+            raise fault((section,), _unknown(section, list(KEYS)))
+        if not isinstance(values, dict):
+            raise fault((section,), f"`{section}` must be a table: [{section}]")
+        known = KEYS[section]
+        checked[section] = {}
+        for key, value in values.items():
+            check = known.get(key) or known.get("*")
+            if check is None:
+                raise fault((section, key), _unknown(f"{section}.{key}", _dotted(section)))
+            try:
+                checked[section][key] = check(value)
+            except (ValueError, TypeError) as error:
+                raise fault((section, key), f"`{section}.{key}`: {error}") from None
+    return checked
+
+
+def _dotted(section: str) -> list[str]:
+    return [f"{section}.{key}" for key in KEYS[section]]
+
+
+def _unknown(key: str, known: list[str]) -> str:
+    """Name the nearest key; one written in the wrong table is near too."""
+    import difflib
+
+    leaf = key.rpartition(".")[2]
+    every = [f"{section}.{name}" for section in KEYS for name in KEYS[section] if name != "*"]
+    leaves = {name.rpartition(".")[2]: name for name in [*every, *known]}
+    near = difflib.get_close_matches(leaf, leaves, 1, 0.6)
+    tip = f"did you mean `{leaves[near[0]]}`?" if near else f"known: {', '.join(known)}"
+    return f"unknown key `{key}`; {tip}"
+
+
+# --- the kinds of value ---------------------------------------------------------------------------
+
+
+def _shown(value: object) -> str:
+    return f"`{value}`" if isinstance(value, str) else str(value).lower()
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {_shown(value)}")
+    return value
+
+
+def _words(value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(x, str) and x for x in value):
+        raise ValueError('must be a list of strings, as ["A_*", "B"]')
+    return value
+
+
+def _commands(value: object) -> list[str | list[str]]:
+    """Accept one shell string, or a list of shell strings and argv lists."""
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list):
+        raise ValueError(f"must be a list of commands, not {_shown(value)}")
+    for command in value:
+        words = command if isinstance(command, list) else [command]
+        if not words or not all(isinstance(word, str) for word in words) or not words[0].strip():
+            raise ValueError(f"{_shown(command)} is no command: a shell string or an argv list")
+        if any("\0" in word for word in words):
+            raise ValueError("a command cannot hold a NUL character")
+    return value
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        raise ValueError(f"must be a number of seconds above 0, not {_shown(value)}")
+    return float(value)
+
+
+def _one_of(*choices: str) -> Callable[[object], str]:
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(
+                f"must be {', '.join(choices[:-1])} or {choices[-1]}, not {_shown(value)}"
+            )
+        return value
+
+    return check
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f'must be a size such as "1 MiB", not {_shown(value)}')
+    return size(value)
+
+
+def _regex(value: object) -> str:
+    import re
+    import warnings
+
+    if not isinstance(value, str):
+        raise ValueError(f"must be a regular expression, not {_shown(value)}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"`{value}` is no regular expression: {error}") from None
+    return value
+
+
+def _pattern(value: object) -> str:
+    if not isinstance(value, str) or value.count("*") != 1:
+        raise ValueError(f'must be a pattern with one *, as "conf@*", not {_shown(value)}')
+    if os.path.isabs(value) or ".." in value.split("/"):
+        raise ValueError(f"must stay inside the project, not {_shown(value)}")
+    return value
+
+
+def _variable(value: object) -> str:
+    if not isinstance(value, str) or not value.isidentifier():
+        raise ValueError(f"must be the name of an environment variable, not {_shown(value)}")
+    return value
+
+
+KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "run": {
+        "reset": _commands,
+        "stop_if_reset_fails": _flag,
+        "clear": _flag,
+        "isolate": _one_of("off", "frozen"),
+        "unsaved": _one_of("ask", "warn", "refuse", "off"),
+        "timeout_s": _seconds,
+    },
+    "record": {
+        "max_file": _size,
+        "max_new": _size,
+        "env": _words,
+        "redact": _words,
+        "also": _words,
+        "max_output": _size,
+    },
+    "metrics": {"*": _regex},
+    "sets": {"flag": _variable, "*": _pattern},
+}
+
+
+# --- where in the file ----------------------------------------------------------------------------
+
+
+def _unreadable(path: str, error: OSError) -> SettingsError:
+    return SettingsError(f"{_near_name(path)} cannot be read: {error.strerror}")
+
+
+def _fault(path: str, where: tuple[int, int], what: str) -> SettingsError:
+    line, column = where
+    return SettingsError(f"{_near_name(path)}:{line}:{column}: {what}")
+
+
+def _near_name(path: str) -> str:
+    """Name the file as the person at this directory would."""
+    try:
+        near = os.path.relpath(path)
+    except (OSError, ValueError):
+        return path
+    return path if near.startswith("../../..") else near
+
+
+def _end(text: str) -> tuple[int, int]:
+    return text.count("\n") + 1, len(text) - text.rfind("\n")
+
+
+def _syntax(message: str, text: str) -> tuple[tuple[int, int], str]:
+    """Take `(at line 3, column 8)` out of tomllib's message."""
+    import re
+
+    what = message.partition(" (at ")[0]
+    at = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    return ((int(at[1]), int(at[2])) if at else _end(text)), what[:1].lower() + what[1:]
+
+
+def key_position(text: str, keys: tuple[str, ...]) -> tuple[int, int]:
+    """Find where `keys` is written: under its header, dotted, or in an inline table."""
+    import re
+
+    name = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+    dotted = rf"{name}(?:[ \t]*\.[ \t]*{name})*"
+    header = re.compile(rf"[ \t]*\[\[?[ \t]*({dotted})[ \t]*\]")
+    assign = re.compile(rf"[ \t]*({dotted})[ \t]*=")
+    best, where = -1, (1, 1)
+    table: tuple[str, ...] = ()
+    quoted = ""  # inside a multi-line string, where nothing is a key
+    for number, line in enumerate(text.split("\n"), 1):
+        if not quoted:
+            found = header.match(line)
+            full: tuple[str, ...] = ()
+            if found:
+                full = table = _split(found[1])
+            elif found := assign.match(line):
+                full = (*table, *_split(found[1]))
+            depth = _shared(full, keys)
+            if found and depth > best and depth == min(len(full), len(keys)):
+                best, where = depth, (number, found.start(1) + 1)
+                inline = re.search(rf"[{{,]\s*({re.escape(keys[-1])})\s*=", line) if keys else None
+                if depth < len(keys) and inline:
+                    return number, inline.start(1) + 1
+            if best == len(keys):
+                return where
+        for mark in ('"""', "'''"):
+            if quoted in ("", mark) and line.count(mark) % 2:
+                quoted = "" if quoted else mark
+    return where
+
+
+def _split(dotted: str) -> tuple[str, ...]:
+    import re
+
+    parts = re.findall(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""", dotted)
+    return tuple(part.strip("\"'") for part in parts)
+
+
+def _shared(left: tuple[str, ...], right: tuple[str, ...]) -> int:
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
