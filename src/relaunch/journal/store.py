@@ -4,7 +4,13 @@
     trials/7/output.0 ...   what the program said, with times
     trials/7/end.json       the outcome; missing while it runs, or when rl itself was killed
     trials/7/mark.json      the person's verdict and name
+
+Short cuts, each a file with a trial's number, all rebuilt from the trials when lost:
+
     identities/DIGEST       the first trial with this code, command, set and environment
+    signatures/DIGEST       the last trial that failed this way
+    running/7               begun and not finished: what the next run looks at to repair
+    last                    the trial that began last
 
 A number is taken by renaming a finished temp directory onto it: atomic, also on network homes and
 with many writers. Repeats of trial 7 are 7.2, 7.3, ...
@@ -61,13 +67,22 @@ class Journal:
         first = self.first_with(identity) if identity else ""
         rl = {"pid": os.getpid(), "started": process_started(os.getpid())}
         rl["host"] = os.uname().nodename
-        start = {"format": FORMAT, "when": time.time(), "rl": rl, "identity": identity, **start}
+        start = {
+            "format": FORMAT,
+            "when": time.time(),
+            "rl": rl,
+            "identity": identity,
+            "previous": self.newest(),
+            **start,
+        }
         temp = os.path.join(self.trials, f".new-{os.getpid()}-{time.monotonic_ns()}")
         os.mkdir(temp, 0o700)
         write_json(os.path.join(temp, "start.json"), start)
         trial_id = self._take_number(temp, first)
+        self._remember("running", trial_id, b"")
+        self._remember("", "last", trial_id.encode())
         if identity and not first:
-            self._remember_identity(identity, trial_id)
+            self._remember("identities", identity, trial_id.encode())
         return Trial(id=trial_id, path=os.path.join(self.trials, trial_id), start=start)
 
     def _take_number(self, temp: str, repeat_of: str) -> str:
@@ -88,23 +103,48 @@ class Journal:
             else:
                 return f"{prefix}{number}"
 
-    def _remember_identity(self, identity: str, trial_id: str) -> None:
-        folder = os.path.join(self.home, "identities")
+    def _remember(self, folder: str, name: str, data: bytes) -> None:
+        folder = os.path.join(self.home, folder)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        write_file(os.path.join(folder, identity), trial_id.encode())
+        write_file(os.path.join(folder, name), data)
 
     def first_with(self, identity: str) -> str:
         """Return the id of the first trial with this identity, or nothing."""
+        return self._recall("identities", identity)
+
+    def last_with(self, signature: str) -> str:
+        """Return the id of the last trial that failed with this signature digest, or nothing."""
+        return self._recall("signatures", signature)
+
+    def newest(self) -> str:
+        """Return the id of the trial that began last, or nothing; 3.2 may be newer than 7."""
+        return self._recall("", "last") or (self.ids() or [""])[-1]
+
+    def unfinished(self) -> list[str]:
+        """List the trials that have begun and not been finished, alive or not."""
         try:
-            with open(os.path.join(self.home, "identities", identity), encoding="ascii") as file:
+            return sorted(os.listdir(os.path.join(self.home, "running")), key=id_order)
+        except OSError:
+            return []
+
+    def _recall(self, folder: str, name: str) -> str:
+        try:
+            with open(os.path.join(self.home, folder, name), encoding="ascii") as file:
                 trial_id = file.read(32).strip()
         except (OSError, ValueError):
             return ""
-        return trial_id if os.path.isdir(os.path.join(self.trials, trial_id)) else ""
+        exists = trial_id and os.path.isdir(os.path.join(self.trials, trial_id))
+        return trial_id if exists else ""
 
     def finish(self, trial: Trial, end: dict[str, Any]) -> Trial:
         """Write the outcome. Raises OSError if it cannot be written."""
         write_json(os.path.join(trial.path, "end.json"), end)
+        try:
+            os.unlink(os.path.join(self.home, "running", trial.id))
+        except FileNotFoundError:
+            pass
+        if end.get("signature"):
+            self._remember("signatures", end["signature"]["digest"], trial.id.encode())
         return trial.but(end=end)
 
     def set_mark(self, trial: Trial, mark: dict[str, Any]) -> Trial:

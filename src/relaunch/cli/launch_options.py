@@ -1,0 +1,220 @@
+"""The launch options, defined once: parsed by hand for speed, and told to argparse for help and docs."""
+
+from __future__ import annotations
+
+from relaunch.errors import UsageError
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
+
+
+class Option(Record):
+    """One launch option; without `metavar` it is a switch."""
+
+    flags: tuple[str, ...]
+    field: str
+    help: str
+    metavar: str = ""
+    many: bool = False
+    choices: tuple[str, ...] = ()
+
+
+OPTIONS = (
+    Option(flags=("-m", "--note"), field="note", metavar="WHY", help="what this attempt tests"),
+    Option(
+        flags=("--reset",),
+        field="resets",
+        metavar="CMD",
+        many=True,
+        help='run before the launch, as one step with it; a shell line, or ["argv", "as", "JSON"]',
+    ),
+    Option(flags=("--no-reset",), field="no_reset", help="launch without any reset"),
+    Option(
+        flags=("--reset-continue",), field="reset_continue", help="launch even if a reset fails"
+    ),
+    Option(flags=("-s", "--set"), field="sets", metavar="A,B", help="config sets to run with"),
+    Option(flags=("-n", "--times"), field="times", metavar="N", help="run it N times (each set)"),
+    Option(
+        flags=("--timeout",), field="timeout_s", metavar="TIME", help="end it after 30, 5m or 2h"
+    ),
+    Option(
+        flags=("--until",), field="until", metavar="REGEX", help="output that is the critical point"
+    ),
+    Option(
+        flags=("--match",), field="match", metavar="REGEX", help="output that is the failure hunted"
+    ),
+    Option(
+        flags=("--exit-code",), field="exit_code", metavar="N", help="exit code that is the failure"
+    ),
+    Option(
+        flags=("--src",),
+        field="src",
+        metavar="CLONE",
+        many=True,
+        help="run against this clone's package, and prove it",
+    ),
+    Option(flags=("--frozen",), field="frozen", help="run from a copy that edits cannot reach"),
+    Option(flags=("--let-live",), field="let_live", help="let background processes outlive it"),
+    Option(
+        flags=("--env",), field="env", metavar="NAME=VALUE", many=True, help="set it for this trial"
+    ),
+    Option(flags=("--name",), field="name", metavar="NAME", help="name the trial, for rl show NAME"),
+    Option(
+        flags=("--unsaved",),
+        field="unsaved",
+        metavar="MODE",
+        choices=("ask", "warn", "refuse", "off"),
+        help="what to do about unsaved editor buffers",
+    ),
+    Option(flags=("--no-input",), field="no_input", help="never ask"),
+    Option(flags=("-y", "--yes"), field="yes", help="run anyway, without asking"),
+    Option(flags=("-q", "--quiet"), field="quiet", help="no lines of rl's own unless something is off"),
+    Option(flags=("--json",), field="json", help="rl's own lines as JSON, on standard error"),
+    Option(
+        flags=("--color",),
+        field="color",
+        metavar="WHEN",
+        choices=("auto", "always", "never"),
+        help="colour rl's own lines",
+    ),
+)
+
+
+def parse(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...] | None]:
+    """Split `[OPTIONS] [-- CMD...]` into option values and the command (None: repeat the last)."""
+    by_flag = {flag: option for option in OPTIONS for flag in option.flags}
+    values: dict[str, Any] = {}
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            command = tuple(words[at:])
+            if not command or not command[0]:
+                raise UsageError("no command after `--`", hint="rl -- python train.py")
+            return values, command
+        flag, value = _split(word, by_flag)
+        option = by_flag.get(flag)
+        if option is None:
+            raise _unknown(word, words, at - 1, list(by_flag))
+        if not option.metavar:
+            if value is not None:
+                raise UsageError(f"{flag} takes no value: `{word}`")
+            values[option.field] = True
+            continue
+        if value is None:
+            if at >= len(words) or words[at] == "--":
+                raise UsageError(f"{flag} needs a value: {option.metavar}", hint="rl run --help")
+            value = words[at]
+            at += 1
+        if option.choices and value not in option.choices:
+            raise UsageError(f"{flag} takes {', '.join(option.choices)}; not `{value}`")
+        if option.many:
+            values.setdefault(option.field, []).append(value)
+        else:
+            values[option.field] = value
+    return values, None
+
+
+def _split(word: str, by_flag: dict[str, Option]) -> tuple[str, str | None]:
+    """Take `--timeout=5`, `-n3` and `-m"why"` apart."""
+    if word.startswith("--") and "=" in word:
+        flag, _, value = word.partition("=")
+        return flag, value
+    if word[:1] == "-" and word[:2] in by_flag and len(word) > 2 and by_flag[word[:2]].metavar:
+        return word[:2], word[2:]
+    return word, None
+
+
+def _unknown(word: str, words: Sequence[str], at: int, flags: list[str]) -> UsageError:
+    if not word.startswith("-"):
+        rest = " ".join(words[at:])
+        return UsageError(f"`{word}` came before `--`", hint=f"rl {' '.join(words[:at])} -- {rest}")
+    near = nearest(word, flags)
+    return UsageError(f"no option `{word}`" + (f"; did you mean {near}?" if near else ""),
+                      hint="rl run --help")  # fmt: skip
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Return the known word most like this one, or nothing."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.5)), "")
+
+
+def whole_number(text: str, flag: str) -> int:
+    """Read a number of times or an exit code."""
+    if not text.isdecimal():
+        raise UsageError(f"{flag} takes a whole number, not `{text}`")
+    return int(text)
+
+
+def seconds(text: str, flag: str) -> float:
+    """Read 30, 1.5, 90s, 5m, 2h or 1d as seconds."""
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:], 0)
+    try:
+        value = float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"{flag} takes a time such as 30, 90s, 5m or 2h, not `{text}`")
+    return value
+
+
+def assignments(words: Sequence[str], flag: str) -> dict[str, str]:
+    """Read NAME=VALUE words."""
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{flag} takes NAME=VALUE, not `{word}`")
+        pairs[name] = value
+    return pairs
+
+
+def reset_command(text: str) -> str | tuple[str, ...]:
+    """Read a reset: a JSON list is an argv, anything else a shell line."""
+    if not text.strip():
+        raise UsageError("--reset is empty", hint="rl --no-reset")
+    if text.startswith("["):
+        from relaunch.jsontext import loads
+
+        try:
+            words = loads(text)
+        except ValueError:
+            return text
+        if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
+            return tuple(words)
+    return text
+
+
+def regex(text: str, flag: str) -> str:
+    """Check a regular expression now rather than after the run."""
+    import re
+
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{flag}: `{text}` is no regular expression: {error}") from None
+    return text
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell argparse the same options, for help, docs and completion."""
+    for option in OPTIONS:
+        extra: dict[str, Any] = {"dest": option.field, "help": option.help}
+        if not option.metavar:
+            extra["action"] = "store_true"
+        else:
+            extra["metavar"] = option.metavar
+            extra["action"] = "append" if option.many else "store"
+            if option.choices:
+                extra["choices"] = option.choices
+        parser.add_argument(*option.flags, **extra)
+    parser.add_argument("command", nargs="*", metavar="-- CMD", help="the program and its words")
+
+

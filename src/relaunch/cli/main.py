@@ -1,0 +1,149 @@
+"""The door: finds the verb by hand, imports that verb alone, and turns our errors into exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+from relaunch.errors import RelaunchError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERBS = {
+    "run": "run it once, cleanly, and remember what was tested",
+    "log": "what have I tried?",
+    "show": "one trial: code, command, environment, outcome, output",
+    "diff": "what differs between two trials?",
+    "again": "the exact code and command of a trial, once more",
+    "back": "the code of a trial, beside your tree",
+    "mark": "your verdict on a trial: good, bad, unsure",
+    "gc": "forget old trials, never a marked one",
+    "set": "config sets: new, ls, use, diff",
+    "doctor": "what works on this machine, and what would make the rest work",
+    "completion": "shell completion for bash, zsh and fish",
+}
+
+USAGE = """\
+rl gets you to the bug in seconds: reset + launch as one step, every attempt kept.
+
+  rl [OPTIONS] -- CMD...     run it, judge it, remember it
+  rl [OPTIONS]               again: last reset, last command, current code
+  rl VERB ...                ask about what was tried
+
+{verbs}
+
+Options of a launch (all: rl run --help)
+  -m WHY            what this attempt tests
+  --reset CMD       run before each launch, as one step with it
+  -s A,B  -n N      with these config sets, N times each: one table
+  --until REGEX     what in the output is the critical point
+  --frozen          run from a copy that edits cannot reach
+  --timeout TIME    end the whole tree after 30, 5m or 2h
+
+Examples
+  rl --reset 'rm -rf data' -m "does it fail on one GPU?" -- python train.py
+  rl -m "lr too high"        # after an edit
+  rl log                     # then: rl diff 1 2, rl show 2, rl mark 2 good
+
+Exit code: the program's own; 2 wrong words, 124 timed out, 125-127 rl's own faults.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(words)
+    except RelaunchError as error:
+        _say(error)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of our report went away; nothing more to tell, and no traceback at exit either.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+    except KeyboardInterrupt:
+        return 130
+
+
+def _dispatch(words: list[str]) -> int:
+    first = words[0] if words else ""
+    if first in ("-h", "--help", "help"):
+        rows = "\n".join(f"  {verb:<11}{text}" for verb, text in VERBS.items())
+        print(USAGE.format(verbs=rows), end="")
+        return 0
+    if first in ("-V", "--version"):
+        from relaunch import __version__
+
+        print(f"rl {__version__}")
+        return 0
+    if not first or first.startswith("-"):
+        from relaunch.cli import run
+
+        return run.launch(words)
+    if first == "run" and not {"-h", "--help"} & set(words[: _end_of_options(words)]):
+        from relaunch.cli import run
+
+        return run.launch(words[1:])
+    if first not in VERBS:
+        raise _no_such_verb(words)
+    return _verb(first, words[1:])
+
+
+def _verb(name: str, words: list[str]) -> int:
+    module = __import__(f"relaunch.cli.{name}", fromlist=["main"])
+    quick = getattr(module, "quick", None)
+    if quick is not None:
+        code = quick(words)
+        if code is not None:
+            return int(code)
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        """Speaks as the rest of rl does: one line, exit 2."""
+
+        def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn
+            raise UsageError(message, hint=f"{self.prog} --help")
+
+    parser = Parser(
+        prog=f"rl {name}",
+        description=VERBS[name],
+        epilog=module.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.arguments(parser)
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as stop:  # --help
+        return int(stop.code or 0)
+    return int(module.main(args))
+
+
+def _end_of_options(words: list[str]) -> int:
+    return words.index("--") if "--" in words else len(words)
+
+
+def _no_such_verb(words: list[str]) -> UsageError:
+    from relaunch.cli.launch_options import nearest
+
+    word = words[0]
+    near = nearest(word, list(VERBS))
+    import os
+
+    from relaunch.cli.draw import quoted
+
+    def is_program(folder: str) -> bool:
+        return os.access(os.path.join(folder, word), os.X_OK)
+
+    if "/" in word or any(map(is_program, os.environ.get("PATH", "").split(os.pathsep))):
+        return UsageError(f"`{word}` came without `--`", hint=f"rl -- {quoted(words)}")
+    guess = f"; did you mean `rl {near}`?" if near else ""
+    return UsageError(f"no verb `{word}`{guess}", hint="rl --help")
+
+
+def _say(error: RelaunchError) -> None:
+    hint = f"   try: {error.hint}" if error.hint else ""
+    print(f"rl: {error.message}{hint}", file=sys.stderr)

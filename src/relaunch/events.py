@@ -1,0 +1,40 @@
+"""What is happening, as the session tells it; only the command line decides how it looks."""
+
+from __future__ import annotations
+
+from relaunch.outcome import Outcome
+from relaunch.record import Record
+
+
+class Warned(Record):
+    """Something a person should know; the program runs all the same."""
+
+    text: str
+    hint: str = ""
+
+
+class Announced(Record):
+    """A trial is about to run."""
+
+    trial_id: str
+    """Empty when it cannot be recorded."""
+    code: str
+    """`base 3f2c1aa + 2 changed, 1 new`, or `1 file since #1: train.py +1 -1`."""
+    config_set: str
+    note: str
+    command: tuple[str, ...]
+    repeated: bool = False
+    """The command comes from the last trial, not from the person's fingers."""
+
+
+class Finished(Record):
+    """A trial has ended."""
+
+    trial_id: str
+    outcome: Outcome
+    told: str
+    """Against its history: `same failure as #3, 12 s sooner`."""
+    config_set: str = ""
+
+
+Event = Warned | Announced | Finished

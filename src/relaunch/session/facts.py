@@ -1,0 +1,160 @@
+"""What the world was like when a trial began: environment, packages, host. Cheap: a few reads, no process."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.journal.store import write_file, write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+# What differs from one terminal to the next and says nothing about the program.
+VOLATILE = (
+    "_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "WINDOWID", "TERM_SESSION_ID", "TMUX*",
+    "SSH_*", "XDG_SESSION_*", "XDG_VTNR", "DBUS_*", "DISPLAY", "WAYLAND_*", "VSCODE_*", "STY",
+    "TERM_PROGRAM*", "ITERM_*", "KITTY_*", "ALACRITTY_*", "GPG_*", "INVOCATION_ID",
+    "JOURNAL_STREAM", "RELAUNCH_*", "HISTCMD", "RANDOM", "MAKELEVEL", "MAKEFLAGS", "MFLAGS",
+)  # fmt: skip
+
+
+def environment(
+    env: Mapping[str, str], *, allow: Sequence[str], redact: Sequence[str], salt: bytes
+) -> dict[str, Any]:
+    """Keep allowed values; of the rest the names and salted hashes; never the value of a secret."""
+    allowed, secret = _Globs(allow), _Globs(redact)
+    values: dict[str, str] = {}
+    hashes: dict[str, str] = {}
+    redacted = []
+    for name in sorted(env):
+        if secret.match(name.upper()):
+            redacted.append(name)
+        elif allowed.match(name):
+            values[name] = env[name]
+            continue
+        hashes[name] = digest(env[name], salt=salt)
+    return {"values": values, "hashes": hashes, "redacted": redacted}
+
+
+def environment_digest(env: Mapping[str, str], *, salt: bytes) -> str:
+    """Return the identity of an environment, without what changes from terminal to terminal."""
+    volatile = _Globs(VOLATILE)
+    text = "\0".join(f"{k}={env[k]}" for k in sorted(env) if not volatile.match(k))
+    return digest(text, salt=salt)
+
+
+def secret_values(env: Mapping[str, str], redact: Sequence[str]) -> tuple[bytes, ...]:
+    """Return the values that must not reach the journal; too short to be a secret: left alone."""
+    secret = _Globs(redact)
+    found = {os.fsencode(v) for k, v in env.items() if len(v) >= 8 and secret.match(k.upper())}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def digest(*parts: str, salt: bytes = b"") -> str:
+    """Return sixteen characters that stand for the parts."""
+    from _blake2 import blake2b
+
+    text = "\0".join(parts).encode("utf-8", "surrogateescape")
+    return blake2b(text, digest_size=8, key=salt).hexdigest()
+
+
+class _Globs:
+    """Matches names against `CUDA_*`, `*TOKEN*` and plain names without importing `fnmatch`."""
+
+    def __init__(self, globs: Sequence[str]) -> None:
+        self._exact = {g for g in globs if "*" not in g}
+        self._wild = [g.split("*") for g in globs if "*" in g]
+
+    def match(self, name: str) -> bool:
+        return name in self._exact or any(_fits(name, parts) for parts in self._wild)
+
+
+def _fits(name: str, parts: list[str]) -> bool:
+    first, *middle, last = parts
+    if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in middle:
+        at = name.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def journal_salt(journal: str) -> bytes:
+    """Return this journal's own salt, made once; it keeps hashes of values from being guessed."""
+    path = os.path.join(journal, "salt")
+    try:
+        with open(path, "rb") as file:
+            salt = file.read(32)
+        if len(salt) == 32:
+            return salt
+    except OSError:
+        pass
+    salt = os.urandom(32)
+    try:
+        os.makedirs(journal, mode=0o700, exist_ok=True)
+        write_file(path, salt)
+    except OSError:
+        pass  # an unwritable journal is told of where the trial is written
+    return salt
+
+
+def packages(journal: str, site_packages: Sequence[str]) -> str:
+    """Remember which distributions are installed; returns the digest under which they are kept."""
+    found: dict[str, str] = {}
+    for folder in site_packages:
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")):
+                dist, _, version = name.rpartition(".")[0].partition("-")
+                found.setdefault(dist, version.partition("-py")[0])
+    if not found:
+        return ""
+    key = digest(*(f"{name}={found[name]}" for name in sorted(found)))
+    folder = os.path.join(journal, "packages")
+    path = os.path.join(folder, key + ".json")
+    if not os.path.exists(path):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        write_json(path, dict(sorted(found.items())))
+    return key
+
+
+def host() -> dict[str, Any]:
+    """Return the machine's name, kernel, processors, memory and GPUs, without asking a process."""
+    system = os.uname()
+    facts: dict[str, Any] = {
+        "name": system.nodename,
+        "kernel": f"{system.sysname} {system.release} {system.machine}",
+        "cpus": os.cpu_count() or 0,
+        "load": round(os.getloadavg()[0], 2),
+        "gpus": _gpus(),
+    }
+    try:
+        facts["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        facts["memory_bytes"] = 0
+    return facts
+
+
+def _gpus() -> list[str]:
+    """Read the NVIDIA driver's own files; `nvidia-smi` would take longer than most programs."""
+    folder = "/proc/driver/nvidia/gpus"
+    found = []
+    try:
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name, "information"), encoding="utf-8") as file:
+                for line in file:
+                    if line.startswith("Model:"):
+                        found.append(line.partition(":")[2].strip())
+    except OSError:
+        pass
+    return found
+
+

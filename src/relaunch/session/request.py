@@ -1,0 +1,34 @@
+"""What a person asked for; None means "as the last time"."""
+
+from __future__ import annotations
+
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Request(Record):
+    """One `rl ... -- CMD`, before the last trial and the settings have filled in the rest."""
+
+    argv: tuple[str, ...] | None = None
+    resets: tuple[str | tuple[str, ...], ...] | None = None
+    reset_continue: bool | None = None
+    note: str = ""
+    name: str = ""
+    sets: tuple[str, ...] | None = None
+    times: int = 1
+    env: Mapping[str, str] | None = None
+    timeout_s: float | None = None
+    until: str | None = None
+    match: str | None = None
+    exit_code: int | None = None
+    src: tuple[str, ...] | None = None
+    frozen: bool | None = None
+    let_live: bool | None = None
+    unsaved: str = ""
+    """ask, warn, refuse or off; empty leaves it to the settings."""
+    may_ask: bool = False
+    """A person is there to answer: both standard input and standard error are terminals."""
+    quiet: bool = False
