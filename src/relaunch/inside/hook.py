@@ -1,0 +1,77 @@
+"""The part of the hook that every Python start pays for: ask to be called at exit, watch threads.
+
+Runs inside the user's process under Python 2.7 and 3.6+, outside `sys.modules`. It imports only
+what the interpreter has loaded, replaces no excepthook of `sys`, prints nothing, raises nothing.
+The work is in `report.py`, loaded when there is something to say.
+"""
+# Python 2.7 must be able to read this file, so no annotations and no modern spelling.
+# mypy: ignore-errors
+# ruff: noqa: ANN001, ANN201, ANN202, UP036
+
+import os
+import sys
+import time
+
+_directory = os.environ.get("RELAUNCH_HOOK", "")
+_src = os.environ.get("RELAUNCH_SRC", "")
+_here = os.path.dirname(os.path.abspath(__file__))
+_started = time.time()
+_reporter = {}
+_open = open  # tests of the user mock these
+
+
+def start():
+    """Arrange to be called at exit and when a thread fails."""
+    import atexit  # built into Python 3
+
+    atexit.register(_at_exit)
+    if sys.version_info >= (3, 8):
+        _watch_threads()
+
+
+def _watch_threads():
+    threading = sys.modules.get("threading")
+    if threading is not None:  # a .pth file was quicker than us
+        threading.excepthook = _wrapped(threading.excepthook)
+        return
+    import _thread
+
+    # threading takes its excepthook from here when, and if, the program imports it.
+    _thread._excepthook = _wrapped(_thread._excepthook)
+
+
+def _wrapped(theirs):
+    def excepthook(args):
+        try:
+            if args.exc_type is not SystemExit:
+                thread = args.thread
+                _report()["failed"](args.exc_value, getattr(thread, "name", None) or "thread")
+        except BaseException:
+            pass
+        return theirs(args)
+
+    return excepthook
+
+
+def _at_exit():
+    try:
+        error = getattr(sys, "last_exc", None)
+        if error is None:
+            error = getattr(sys, "last_value", None)
+        if error is not None:
+            _report()["failed"](error, None, getattr(sys, "last_traceback", None))
+        if _src:
+            _report()["exiting"]()
+    except BaseException:
+        pass
+
+
+def _report():
+    if not _reporter:
+        path = os.path.join(_here, "report.py")
+        names = {"__name__": "_relaunch_report", "__file__": path}
+        with _open(path) as source:
+            exec(compile(source.read(), path, "exec"), names)
+        names["begin"](_directory, _src, _started)
+        _reporter.update(names)
+    return _reporter

@@ -1,0 +1,33 @@
+"""What the launcher and the hook inside the user's process agree on: names, version, way in."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+HOOK = "RELAUNCH_HOOK"
+"""Directory the reports go to, one `<pid>.json` per process; absent: no hook."""
+SRC = "RELAUNCH_SRC"
+"""Packages, comma between them, whose files the process names at exit."""
+SCHEMA = 1
+"""Value of `schema` in each report; raised when a field changes its meaning."""
+SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
+"""Directory in front of PYTHONPATH; holds nothing but our `sitecustomize`."""
+
+
+def hooked_env(env: Mapping[str, str], report_dir: str, src: Sequence[str] = ()) -> dict[str, str]:
+    """Return the environment in which every Python program reports its failure to `report_dir`."""
+    hooked = dict(env)
+    if os.pathsep in SITE:  # PYTHONPATH has no way to write such a path: run unhooked
+        return hooked
+    theirs = hooked.get("PYTHONPATH", "")
+    entries = [entry for entry in theirs.split(os.pathsep) if entry != SITE] if theirs else []
+    hooked["PYTHONPATH"] = os.pathsep.join([SITE, *entries])
+    hooked[HOOK] = os.path.abspath(report_dir)
+    hooked.pop(SRC, None)
+    if src:
+        hooked[SRC] = ",".join(src)
+    return hooked
