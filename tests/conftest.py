@@ -1,4 +1,4 @@
-"""What every test may ask for: a `world` of its own, and `golden` files that `--update` rewrites."""
+"""What any test may ask for: a `world` of its own, and `golden` files (`--update` writes them)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,227 @@
+"""`rl log`: what was tried, as a table; the plain case starts like bare Python."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from relaunch.cli import draw
+from relaunch.errors import UsageError
+from relaunch.journal.home import find_home
+from relaunch.journal.store import Journal
+from relaunch.session import look_back
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from relaunch.session.look_back import Summary
+
+EXAMPLES = """\
+examples:
+  rl log                            the last 20
+  rl log --verdict failed --since 2d
+  rl log --signature ValueError --all
+  rl log --json | jq '.trials[].note'
+"""
+SHOWN = 20
+_TREND_POINTS = 8
+_STATE_STYLES = {
+    "passed": "green",
+    "failed": "red",
+    "killed": "yellow",
+    "interrupted": "yellow",
+    "unstarted": "yellow",
+    "running": "cyan",
+}
+_VERDICT_STYLES = {"good": "green", "bad": "red", "unsure": "yellow"}
+
+
+def quick(argv: list[str]) -> int | None:
+    """Handle `rl log` and `rl log -n N` without argparse; None leaves the rest to it."""
+    count = _plain_count(argv)
+    if count is None:
+        return None
+    rows, earlier = look_back.last(_journal(), count)
+    _report(rows, earlier=earlier, pen=draw.pen())
+    return 0
+
+
+def _plain_count(argv: list[str]) -> int | None:
+    if not argv:
+        return SHOWN
+    text = argv[1] if len(argv) == 2 and argv[0] == "-n" else argv[0][2:]
+    plain = argv[0].startswith("-n") and len(argv) <= 2 and text.isdecimal() and int(text) > 0
+    return int(text) if plain else None
+
+
+def _journal() -> Journal:
+    return Journal(find_home(os.getcwd()).journal)
+
+
+def _report(rows: list[Summary], *, earlier: bool, pen: draw.Pen, reverse: bool = False) -> None:
+    if not rows:
+        draw.remark("rl: no trials yet   try: rl -- python train.py")
+        return
+    lines = screen(rows, now=time.time(), width=draw.width(), pen=pen, reverse=reverse)
+    if earlier:
+        lines.append(pen("dim", "earlier ones: rl log --all"))
+    draw.say("\n".join(lines) + "\n")
+
+
+def screen(
+    rows: list[Summary], *, now: float, width: int, pen: draw.Pen, reverse: bool = False
+) -> list[str]:
+    """Draw the table of trials, then those that cannot be read, then the trend."""
+    good = [row for row in rows if "problem" not in row]
+    lines = _table(good, now, width, pen, reverse) if good else []
+    for row in rows:
+        if "problem" in row:
+            lines.append(pen("yellow", f"#{row['id']} unreadable: {draw.clean(row['problem'])}"))
+    return lines + _trend(good, width, pen)
+
+
+def _table(rows: list[Summary], now: float, width: int, pen: draw.Pen, reverse: bool) -> list[str]:
+    metrics = _metric_names(rows)
+    with_sets = any(row["set"] for row in rows)
+    columns = [draw.Column("#", right=True), draw.Column("when", right=True)]
+    if with_sets:
+        columns.append(draw.Column("set", flexible=True))
+    columns += [draw.Column("code"), draw.Column("exit"), draw.Column("time", right=True)]
+    columns += [draw.Column(draw.clean(name), flexible=True) for name in metrics]
+    columns.append(draw.Column("why", flexible=True, least=6))
+    columns.append(draw.Column("verdict", flexible=True, least=7))
+    cells = []
+    before: Summary | None = None
+    for row in rows:
+        line: list[draw.Cell] = [("bold", row["id"]), ("", draw.ago(now - row["when"]))]
+        if with_sets:
+            line.append(("", draw.clean(row["set"]) or "-"))
+        line += [_code(row, before), _exit(row), _time(row, now)]
+        line += [("", draw.clean(row["metrics"].get(name, ""))) for name in metrics]
+        line += [("", draw.clean(row["note"])), _verdict(row)]
+        cells.append(line)
+        before = row
+    if reverse:
+        cells.reverse()
+    return draw.table(columns, cells, width, pen)
+
+
+def _metric_names(rows: list[Summary]) -> list[str]:
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update(dict.fromkeys(row["metrics"]))
+    return list(names)[:2]
+
+
+def _code(row: Summary, before: Summary | None) -> draw.Cell:
+    """Say which code: `same` or `edited` against the row above, or commit + files that differ.
+
+    How many lines an edit has is `rl diff`'s to say: it would cost a git process per row here.
+    """
+    code = row["code"]
+    if not code["digest"]:
+        return ("dim", "-")
+    differ = f"+{code['differ']}" if code["differ"] else ""
+    if before and before["code"]["base"] == code["base"] and before["code"]["digest"]:
+        if before["code"]["digest"] == code["digest"]:
+            return ("dim", "same")
+        return ("", f"edited {differ}".rstrip())
+    return ("", (code["base"][:7] or "files") + differ)
+
+
+def exit_word(row: Summary) -> str:
+    """Say how a trial ended in one short word."""
+    if row["state"] in ("running", "killed"):
+        return str(row["state"])
+    if row["state"] == "unstarted":
+        return "not run"
+    if row["timed_out"]:
+        return "timeout"
+    if row["signal"]:
+        return draw.signal_name(row["signal"])
+    return "?" if row["exit_code"] is None else str(row["exit_code"])
+
+
+def _exit(row: Summary) -> draw.Cell:
+    return (_STATE_STYLES.get(row["state"], ""), exit_word(row))
+
+
+def _time(row: Summary, now: float) -> draw.Cell:
+    if row["state"] == "running":
+        return ("dim", draw.short_duration(max(0.0, now - row["when"])))
+    return ("", "" if row["duration_s"] is None else draw.short_duration(row["duration_s"]))
+
+
+def _verdict(row: Summary) -> draw.Cell:
+    """Give the person's word where there is one, else what was told when it ended."""
+    name = f"[{row['name']}]" if row["name"] else ""
+    said = "  ".join(draw.clean(word) for word in (row["verdict"], name, row["text"]) if word)
+    if said:
+        return (_VERDICT_STYLES.get(row["verdict"], ""), said)
+    return ("dim", draw.clean(row["told"]).replace("same failure as #", "same as #", 1))
+
+
+def _trend(rows: list[Summary], width: int, pen: draw.Pen) -> list[str]:
+    values = look_back.trend(rows)[-_TREND_POINTS:]
+    if len(values) < 2:
+        return []
+    numbers = " -> ".join(draw.short_duration(value) for value in values)
+    bars = draw.sparkline(values, utf8=pen.utf8)
+    line = f"to the critical point: {numbers} {bars}"
+    if len(line) > width:
+        first, final = draw.short_duration(values[0]), draw.short_duration(values[-1])
+        line = f"to the critical point: {first} -> {final} {bars}"
+    return [line]
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("-n", type=int, default=SHOWN, metavar="N", help=f"how many, newest last ({SHOWN})")
+    add("--all", action="store_true", help="all of them")
+    add("--set", metavar="S", help="only with this config set")
+    add(
+        "--verdict",
+        metavar="WORD",
+        help="only good, bad, unsure (as marked), passed, failed, interrupted, unstarted, "
+        "killed (rl itself was) or running",
+    )
+    add("--signature", metavar="TEXT", help="only failures with this in their title, or digest")
+    add("--since", metavar="TIME", help="only since 45m, 3h, 2d, 1w ago, or 2026-11-01[ 14:30]")
+    add("--text", metavar="WORDS", help="only with all these words in note, mark, command, failure")
+    add("--command", metavar="WORDS", help="only with all these words in the command")
+    add("--reverse", action="store_true", help="newest first")
+    add("--json", action="store_true", help="as JSON: schema relaunch/log/1")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="(auto)")
+
+
+def main(args: Namespace) -> int:
+    """List the trials that were asked for."""
+    if args.n < 1:
+        raise UsageError(f"-n {args.n} shows nothing", hint="rl log -n 20")
+    journal = _journal()
+    now = time.time()
+    query = look_back.query(
+        config_set=args.set,
+        verdict=args.verdict or "",
+        signature=args.signature or "",
+        since=args.since or "",
+        text=args.text or "",
+        command=args.command or "",
+        now=now,
+    )
+    count = 1 << 60 if args.all else args.n
+    if query is None:
+        rows, earlier = look_back.last(journal, count)
+    else:
+        rows, earlier = look_back.found(journal, query, count)
+    if args.json:
+        shown = rows[::-1] if args.reverse else rows
+        trend = look_back.trend(rows)
+        draw.say_json("log", {"trials": shown, "earlier": earlier, "critical_s": trend})
+    elif query is not None and not rows:
+        draw.remark("rl: no trial is like that   try: rl log")
+    else:
+        _report(rows, earlier=earlier, pen=draw.pen(choice=args.color), reverse=args.reverse)
+    return 0

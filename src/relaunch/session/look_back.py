@@ -1,0 +1,167 @@
+"""Looks back at trials: reads them for a list, tells them apart, compares two; draws nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from relaunch.errors import JournalError, UsageError
+from relaunch.journal.refs import STATES, VERDICTS, newest, state
+from relaunch.journal.store import FORMAT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from relaunch.journal.index import Query
+    from relaunch.journal.store import Journal, Trial
+
+Summary = dict[str, "Any"]
+"""A trial in a list, as `rl log --json` gives it; one with `problem` cannot be read."""
+
+
+def last(journal: Journal, count: int) -> tuple[list[Summary], bool]:
+    """Summarise the newest trials, oldest first, and say whether there are earlier ones."""
+    ids = newest(journal, count + 1)
+    return summaries(journal, ids[-count:]), len(ids) > count
+
+
+def found(journal: Journal, query: Query, count: int) -> tuple[list[Summary], bool]:
+    """Summarise the newest trials that match, oldest first, and say whether there are earlier."""
+    from relaunch.journal.index import find
+
+    ids = find(journal, query)
+    return summaries(journal, ids[-count:]), len(ids) > count
+
+
+def query(
+    *,
+    config_set: str | None = None,
+    verdict: str = "",
+    signature: str = "",
+    since: str = "",
+    text: str = "",
+    command: str = "",
+    now: float,
+) -> Query | None:
+    """Turn the words of a person into a query; None when they ask for everything."""
+    from relaunch.journal.index import Query
+
+    if verdict and verdict not in (*VERDICTS, *STATES):
+        from difflib import get_close_matches
+
+        near = get_close_matches(verdict, [*VERDICTS, *STATES], n=1) or ["failed"]
+        raise UsageError(f"no verdict `{verdict}`", hint=f"rl log --verdict {near[0]}")
+    asked = Query(
+        config_set=None if config_set is None else config_set.removeprefix("-"),
+        verdict=verdict,
+        signature=signature,
+        since=moment(since, now=now) if since else 0.0,
+        words=tuple(text.split()),
+        command=tuple(command.split()),
+    )
+    return None if asked == Query() else asked
+
+
+def moment(text: str, *, now: float) -> float:
+    """Read `45m`, `2d` (ago) or `2026-11-01 14:30` (local time) as seconds since the epoch."""
+    ago_s = span(text)
+    if ago_s is not None:
+        return now - ago_s
+    for form in ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"):
+        try:
+            return time.mktime(time.strptime(text.replace("T", " "), form))
+        except (ValueError, OverflowError):
+            continue
+    raise UsageError(
+        f"`{text}` is no time: 45m, 3h, 2d, 1w or 2026-11-01", hint="rl log --since 2d"
+    )
+
+
+def span(text: str) -> float | None:
+    """Read `30s`, `45m`, `3h`, `2d`, `1w` as seconds; None if it is no such thing."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+    number, unit = text[:-1], text[-1:]
+    if unit not in units or not number.replace(".", "", 1).isdecimal():
+        return None
+    return float(number) * units[unit]
+
+
+def summaries(journal: Journal, ids: Iterable[str]) -> list[Summary]:
+    """Summarise these trials; one that cannot be read says so and hides no other."""
+    return [summarise(journal, trial_id) for trial_id in ids]
+
+
+def summarise(journal: Journal, trial_id: str) -> Summary:
+    """Read one trial for a list."""
+    try:
+        return summary(readable(journal, trial_id))
+    except JournalError as error:
+        return {"id": trial_id, "problem": error.message.replace(journal.trials + os.sep, "")}
+
+
+def readable(journal: Journal, trial_id: str) -> Trial:
+    """Load a trial whose files hold what they should; raises JournalError with one clear line."""
+    trial = journal.load(trial_id)
+    written = trial.start.get("format")
+    if isinstance(written, int) and written > FORMAT:
+        raise JournalError(f"#{trial_id} was written by a newer rl", hint="rl --version")
+    try:
+        summary(trial)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise JournalError(
+            f"#{trial_id} does not hold what a trial does", hint=f"ls {trial.path}"
+        ) from None
+    return trial
+
+
+def summary(trial: Trial) -> Summary:
+    """Pick what a list of trials shows."""
+    start, end, mark = trial.start, trial.end or {}, trial.mark
+    signature = end.get("signature") or None
+    return {
+        "id": trial.id,
+        "when": float(start["when"]),
+        "state": state(trial),
+        "set": str(start.get("set") or ""),
+        "note": str(start.get("note") or ""),
+        "command": [str(word) for word in start["command"]],
+        "code": _code(start.get("code") or {}),
+        "exit_code": _whole(end.get("exit_code")),
+        "signal": _whole(end.get("signal")),
+        "timed_out": bool(end.get("timed_out")),
+        "duration_s": _seconds(end.get("duration_s")),
+        "critical_s": _seconds(end.get("critical_s")),
+        "signature": signature
+        and {key: str(signature.get(key, "")) for key in ("kind", "title", "digest")},
+        "told": str(end.get("told") or ""),
+        "metrics": {str(name): str(value) for name, value in (end.get("metrics") or {}).items()},
+        "verdict": str(mark.get("verdict") or ""),
+        "text": str(mark.get("text") or ""),
+        "name": str(mark.get("name") or ""),
+    }
+
+
+def _code(code: dict[str, Any]) -> dict[str, Any]:
+    roots = code.get("roots") or [{}]
+    kinds = ("changed", "new", "deleted")
+    differ = sum(len(root.get(kind) or ()) for root in roots for kind in kinds)
+    return {
+        "base": str(roots[0].get("base") or ""),
+        "differ": differ + sum(len(root.get("left_out") or ()) for root in roots),
+        "digest": str(code.get("digest") or ""),
+    }
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _seconds(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def trend(rows: Iterable[Summary]) -> list[float]:
+    """List the seconds to the critical point, oldest first, of the trials that reached one."""
+    return [row["critical_s"] for row in rows if row.get("critical_s") is not None]
