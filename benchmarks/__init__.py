@@ -1,0 +1,1 @@
+"""What relaunch costs, measured beside its peers on the same machine in the same run."""

@@ -1,0 +1,32 @@
+"""What all subjects of one benchmark run share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.spend import Costs
+
+
+@dataclass(kw_only=True, slots=True)
+class Run:
+    """Where to work, with which commands, how often; and every sample, kept for `--json`."""
+
+    python: str
+    """Makes the environments."""
+    rl: tuple[str, ...]
+    """The command measured as `rl`."""
+    work: Path
+    """A folder for repositories, removed in the end."""
+    rounds: int
+    quick: bool
+    samples: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
+
+    def keep(self, subject: str, costs: dict[str, Costs]) -> None:
+        """Remember every single run."""
+        for name, cost in costs.items():
+            runs = [asdict(one) for one in cost.runs]
+            for one in runs:
+                del one["tail"]
+            self.samples.setdefault(subject, {})[name] = runs
