@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class _Plain:
-    """The settings the C scanner reads from its context object: JSON as Python's `json` reads it."""
+    """The settings the C scanner reads from its context object: JSON as `json` reads it."""
 
     strict = False
     object_hook = None
@@ -17,7 +17,7 @@ class _Plain:
     parse_float = float
     parse_int = int
     parse_constant = float
-    memo: dict[str, str] = {}  # noqa: RUF012  # the scanner's own scratch
+    memo: dict[str, str] = {}
 
 
 def _refuse(value: object) -> object:

@@ -1,6 +1,6 @@
-"""Frozen, keyword-only data without `dataclasses`: that import alone costs more than bare Python's start.
+"""Frozen, keyword-only data without `dataclasses`, whose import costs more than bare Python.
 
-A `Record` subclass reads like a frozen dataclass to people and to mypy, but `rl -- CMD` can afford it.
+To people and to mypy a `Record` is a frozen dataclass; `rl -- CMD` can afford it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _MISSING: Any = object()
 class Record:
     """Base of our data: fields are the annotations, values never change after construction."""
 
-    _fields: dict[str, Any] = {}  # noqa: RUF012  # filled per subclass, never mutated after
+    _fields: dict[str, Any] = {}
 
     def __init_subclass__(cls) -> None:
         """Collect the fields and their defaults, parents first."""
         fields = dict(cls._fields)
-        for name in cls.__dict__.get("__annotations__", {}):
+        for name in cls.__dict__.get("__annotations__", {}):  # noqa: RUF063  # inspect is dear
             fields[name] = cls.__dict__.get(name, _MISSING)
         cls._fields = fields
 

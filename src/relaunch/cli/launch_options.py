@@ -1,4 +1,4 @@
-"""The launch options, defined once: parsed by hand for speed, and told to argparse for help and docs."""
+"""The launch options, defined once: parsed by hand for speed, told to argparse for the help."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ OPTIONS = (
     Option(
         flags=("--env",), field="env", metavar="NAME=VALUE", many=True, help="set it for this trial"
     ),
-    Option(flags=("--name",), field="name", metavar="NAME", help="name the trial, for rl show NAME"),
+    Option(
+        flags=("--name",), field="name", metavar="NAME", help="name the trial, for rl show NAME"
+    ),
     Option(
         flags=("--unsaved",),
         field="unsaved",
@@ -72,7 +74,9 @@ OPTIONS = (
     ),
     Option(flags=("--no-input",), field="no_input", help="never ask"),
     Option(flags=("-y", "--yes"), field="yes", help="run anyway, without asking"),
-    Option(flags=("-q", "--quiet"), field="quiet", help="no lines of rl's own unless something is off"),
+    Option(
+        flags=("-q", "--quiet"), field="quiet", help="no lines of rl's own unless something is off"
+    ),
     Option(flags=("--json",), field="json", help="rl's own lines as JSON, on standard error"),
     Option(
         flags=("--color",),
@@ -216,5 +220,3 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                 extra["choices"] = option.choices
         parser.add_argument(*option.flags, **extra)
     parser.add_argument("command", nargs="*", metavar="-- CMD", help="the program and its words")
-
-

@@ -1,4 +1,4 @@
-"""The door: finds the verb by hand, imports that verb alone, and turns our errors into exit codes."""
+"""The door: finds the verb by hand, imports it alone, and turns our errors into exit codes."""
 
 from __future__ import annotations
 
@@ -133,13 +133,13 @@ def _no_such_verb(words: list[str]) -> UsageError:
     near = nearest(word, list(VERBS))
     import os
 
-    from relaunch.cli.draw import quoted
+    from relaunch.cli.draw import command_line
 
     def is_program(folder: str) -> bool:
         return os.access(os.path.join(folder, word), os.X_OK)
 
     if "/" in word or any(map(is_program, os.environ.get("PATH", "").split(os.pathsep))):
-        return UsageError(f"`{word}` came without `--`", hint=f"rl -- {quoted(words)}")
+        return UsageError(f"`{word}` came without `--`", hint=f"rl -- {command_line(words)}")
     guess = f"; did you mean `rl {near}`?" if near else ""
     return UsageError(f"no verb `{word}`{guess}", hint="rl --help")
 

@@ -1,4 +1,4 @@
-"""Where a project's journal lives: the git common directory, `.relaunch/` outside git, else the state folder.
+"""Where a project's journal lives: the git common directory, else `.relaunch/`, else the state.
 
 Found by reading `.git` ourselves: asking git for it would cost a process on every relaunch.
 """
@@ -57,7 +57,7 @@ def _ancestor_with(path: str, name: str) -> str:
 
 
 def _git_dir(dot_git: str) -> str:
-    """Follow the `gitdir: PATH` file of a linked worktree or submodule; empty if it is no repository."""
+    """Follow the `gitdir: PATH` file of a linked worktree or submodule; empty if there is none."""
     if os.path.isdir(dot_git):
         found = dot_git
     else:

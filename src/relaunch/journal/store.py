@@ -44,7 +44,7 @@ class Trial(Record):
 
     @property
     def running(self) -> bool:
-        """True while the rl that started it is alive (or is on another host, where we cannot look)."""
+        """True while the rl that started it is alive; for a day on other hosts: we cannot look."""
         if self.end is not None:
             return False
         rl = self.start.get("rl", {})

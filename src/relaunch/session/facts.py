@@ -1,4 +1,4 @@
-"""What the world was like when a trial began: environment, packages, host. Cheap: a few reads, no process."""
+"""What the world was like when a trial began: environment, packages, host; no process asked."""
 
 from __future__ import annotations
 
@@ -58,6 +58,11 @@ def digest(*parts: str, salt: bytes = b"") -> str:
 
     text = "\0".join(parts).encode("utf-8", "surrogateescape")
     return blake2b(text, digest_size=8, key=salt).hexdigest()
+
+
+def matches(name: str, globs: Sequence[str]) -> bool:
+    """Tell whether a name fits one of the patterns."""
+    return _Globs(globs).match(name)
 
 
 class _Globs:
@@ -156,5 +161,3 @@ def _gpus() -> list[str]:
     except OSError:
         pass
     return found
-
-

@@ -1,4 +1,4 @@
-"""Sees the output go by: keeps what identifies a failure, and notes when the critical point was reached."""
+"""Sees the output go by: keeps what identifies a failure, and times the critical point."""
 
 from __future__ import annotations
 

@@ -1,0 +1,274 @@
+"""`rl -- CMD` and bare `rl`: words in, the program's own exit out, our few lines on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from relaunch.cli import draw
+from relaunch.cli.launch_options import (
+    arguments,
+    assignments,
+    parse,
+    regex,
+    reset_command,
+    seconds,
+    whole_number,
+)
+from relaunch.errors import UsageError
+from relaunch.events import Announced, Finished, Warned
+from relaunch.session.project import open_project
+from relaunch.session.request import Request
+
+__all__ = ["EXAMPLES", "HELP", "arguments", "launch", "main"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
+
+    from relaunch.events import Event
+    from relaunch.outcome import Outcome
+    from relaunch.session.project import Project
+    from relaunch.trial.place.unsaved import Unsaved
+
+HELP = "run it once, cleanly, and remember what was tested"
+EXAMPLES = """\
+Examples
+  rl --reset 'rm -rf data' -m "does it fail on one GPU?" -- python train.py --steps 50
+  rl -m "lr too high"                    last reset, last command, current code
+  rl -s base,bf16 -n 3                   each config set three times, one table
+  rl --until 'step 1 ' -- python train.py     how long to the critical point?
+  rl --src ../transformers -- pytest -q  against that clone, proven afterwards
+  rl --frozen -- python train.py         edit on while it runs
+"""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Reached only by `rl run --help`, which argparse answers itself."""
+    raise UsageError("no command", hint="rl run --help")
+
+
+def launch(words: Sequence[str]) -> int:
+    """Run what the words say; returns the exit code, or dies of the program's own signal."""
+    values, command = parse(words)
+    request = _request(values, command)
+    project = open_project()
+    lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
+    lines.quiet = request.quiet
+    if request.times > 1 or len(request.sets or ()) > 1:
+        from relaunch.cli.table import run_table
+
+        return run_table(project, request, lines)
+    return run_one(project, request, lines)
+
+
+def run_one(project: Project, request: Request, lines: Lines) -> int:
+    """Run one attempt and leave as the program left."""
+    from relaunch.session.attempt import Attempt
+    from relaunch.session.gate import pass_unsaved
+    from relaunch.session.plan import plan
+    from relaunch.session.repair import repair
+
+    repair(project, tell=lines.tell)
+    (recipe,) = plan(project, request)
+    ask = (lambda found: ask_about(project, found)) if request.may_ask else None
+    unsaved = pass_unsaved(project, request.unsaved, ask=ask, tell=lines.tell)
+    if project.settings.run.clear and sys.stdout.isatty():
+        sys.stdout.write("\x1b[H\x1b[2J")
+        sys.stdout.flush()
+    attempt = Attempt(
+        project,
+        recipe,
+        tell=lines.tell,
+        note=request.note,
+        name=request.name,
+        unsaved=unsaved,
+        repeated=request.argv is None,
+    )
+    return leave(attempt.run())
+
+
+def leave(outcome: Outcome) -> int:
+    """Return the program's exit code; killed by a signal: die of the same one."""
+    if outcome.signal is not None:
+        from relaunch.proc.supervise import die_of
+
+        die_of(outcome.signal)
+    return outcome.exit_code or 0
+
+
+def _request(values: dict[str, Any], command: tuple[str, ...] | None) -> Request:
+    resets = None
+    if values.get("no_reset"):
+        resets = ()
+    elif "resets" in values:
+        resets = tuple(reset_command(text) for text in values["resets"])
+    sets = None
+    if "sets" in values:
+        sets = tuple(name for name in values["sets"].split(",") if name)
+        if not sets:
+            raise UsageError("-s names no set", hint="rl set ls")
+    times = whole_number(values.get("times", "1"), "-n")
+    if times < 1:
+        raise UsageError("-n takes 1 or more")
+    both = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return Request(
+        argv=command,
+        resets=resets,
+        reset_continue=values.get("reset_continue"),
+        note=values.get("note", ""),
+        name=_name(values.get("name", "")),
+        sets=sets,
+        times=times,
+        env=assignments(values["env"], "--env") if "env" in values else None,
+        timeout_s=seconds(values["timeout_s"], "--timeout") if "timeout_s" in values else None,
+        until=regex(values["until"], "--until") if "until" in values else None,
+        match=regex(values["match"], "--match") if "match" in values else None,
+        exit_code=(
+            whole_number(values["exit_code"], "--exit-code") if "exit_code" in values else None
+        ),
+        src=tuple(map(os.path.abspath, values["src"])) if "src" in values else None,
+        frozen=values.get("frozen"),
+        let_live=values.get("let_live"),
+        unsaved="warn" if values.get("yes") else values.get("unsaved", ""),
+        may_ask=both and not values.get("no_input"),
+        quiet=values.get("quiet", False),
+    )
+
+
+def _name(name: str) -> str:
+    if name and not (name[0].isalpha() and name.replace("-", "").replace("_", "").isalnum()):
+        raise UsageError(f"a name is a letter, then letters, digits, - and _; not `{name}`")
+    return name
+
+
+def ask_about(project: Project, found: Sequence[Unsaved]) -> str:
+    """Show the unsaved buffers and let the person choose; end of input quits."""
+    from relaunch.session.gate import QUIT, RUN, WAIT, describe
+
+    for buffer in found:
+        print(f"rl: {describe(project, buffer)}. You would test the OLD code.", file=sys.stderr)
+    choices = {"w": WAIT, "r": RUN, "q": QUIT, "": WAIT}
+    while True:
+        print(
+            "    [w]ait until saved   [r]un anyway (recorded as such)   [q]uit  > ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+        line = sys.stdin.readline()
+        answer = QUIT if not line else choices.get(line.strip().lower()[:1])
+        if answer:
+            return answer
+
+
+class Lines:
+    """Draws what the session tells on standard error: for people, or as JSON lines."""
+
+    def __init__(self, *, json: bool = False, color: str = "auto") -> None:
+        """Draw for people unless `json`."""
+        self.json = json
+        self.quiet = False
+        self._pen = draw.pen(sys.stderr, color)
+
+    def tell(self, event: Event) -> None:
+        """Draw one event; a closed or full standard error is no reason to stop."""
+        try:
+            if self.json:
+                self._tell_json(event)
+            elif isinstance(event, Warned):
+                hint = f"   try: {event.hint}" if event.hint else ""
+                self._write(self._pen("yellow", "rl:") + f" {event.text}{hint}")
+            elif self.quiet:
+                pass
+            elif isinstance(event, Announced):
+                self._announced(event)
+            else:
+                self._finished(event)
+        except OSError:
+            pass
+
+    def _announced(self, event: Announced) -> None:
+        parts = [("", event.code)]
+        if event.config_set:
+            parts.append(("", f"set {event.config_set}"))
+        if event.note:
+            parts.append(("", f'"{draw.clean(event.note)}"'))
+        if event.repeated:
+            parts.append(("dim", f"$ {draw.command_line(event.command)}"))
+        self._flow(event.trial_id, parts)
+
+    def _finished(self, event: Finished) -> None:
+        outcome = event.outcome
+        parts = [*_ending(outcome)]
+        if outcome.signature is not None:
+            parts.append(("", draw.clean(outcome.signature.title)))
+        if event.told:
+            parts.append(("bold", event.told))
+        parts.extend(("", f"{name} {draw.clean(text)}") for name, text in outcome.metrics.items())
+        if not outcome.passed and event.trial_id:
+            parts.append(("dim", f"next: rl show {event.trial_id} | rl"))
+        self._flow(event.trial_id, parts)
+        if outcome.code_changed:
+            names = _some(outcome.code_changed)
+            self._write(f"rl: {names} changed while it ran; --frozen keeps such edits out")
+        if outcome.ended_processes:
+            count = draw.plural(len(outcome.ended_processes), "process")
+            names = _some(outcome.ended_processes)
+            self._write(f"rl: ended {count} that outlived it: {names}   (meant to? --let-live)")
+
+    def _flow(self, trial_id: str, parts: Sequence[draw.Cell]) -> None:
+        """Put the parts on one line, or several when the screen is narrow."""
+        head = f"rl #{trial_id}  " if trial_id else "rl  "
+        room = draw.width(sys.stderr) - len(head)
+        line, used = "", 0
+        for style, text in parts:
+            columns = draw.columns_of(text)
+            if line and used + 3 + columns > room:
+                self._write(self._pen("bold", head) + line)
+                head, line, used = " " * len(head), "", 0
+            line += ("   " if line else "") + self._pen(style, text)
+            used += columns + (3 if used else 0)
+        self._write(self._pen("bold", head) + line)
+
+    def _tell_json(self, event: Event) -> None:
+        from relaunch.jsontext import dumps
+        from relaunch.session.past import outcome_json
+
+        value: dict[str, Any] = {"schema": "relaunch/run/1", "event": type(event).__name__.lower()}
+        for name in type(event)._fields:
+            field = getattr(event, name)
+            value[name] = list(field) if isinstance(field, tuple) else field
+        if isinstance(event, Finished):
+            value["outcome"] = outcome_json(event.outcome)
+            value["outcome"]["passed"] = event.outcome.passed
+        self._write(dumps(value))
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(line.rstrip() + "\n")
+        sys.stderr.flush()
+
+
+def _ending(outcome: Outcome) -> list[draw.Cell]:
+    """Say how it ended and how long it took."""
+    took = draw.duration(outcome.duration_s)
+    if outcome.not_started:
+        return [("red", f"not started: {outcome.not_started}")]
+    if outcome.timed_out:
+        return [("red", f"timed out after {took}")]
+    if outcome.interrupted:
+        return [("yellow", f"interrupted after {took}")]
+    if outcome.signal is not None:
+        return [("red", f"killed by {draw.signal_name(outcome.signal)} after {took}")]
+    parts = [("green" if outcome.passed else "red", f"exit {outcome.exit_code} in {took}")]
+    critical = outcome.critical_s
+    if critical is not None and outcome.duration_s - critical > 0.5:
+        parts.append(("", f"critical point at {draw.duration(critical)}"))
+    return parts
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

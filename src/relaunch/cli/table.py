@@ -1,0 +1,113 @@
+"""`rl -s a,b -n 3`: runs each set so often, shows where it is, and draws one table at the end."""
+
+from __future__ import annotations
+
+import sys
+
+from relaunch.cli import draw
+from relaunch.cli.run import ask_about
+from relaunch.events import Warned
+from relaunch.session.compare import run_all
+from relaunch.session.past import outcome_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from relaunch.cli.run import Lines
+    from relaunch.events import Event
+    from relaunch.session.compare import Row
+    from relaunch.session.project import Project
+    from relaunch.session.request import Request
+
+INTERRUPTED = 130
+
+
+def run_table(project: Project, request: Request, lines: Lines) -> int:
+    """Run it all and draw the table on standard output; 0 when every trial passed, else 1."""
+
+    def tell(event: Event) -> None:
+        if lines.json or isinstance(event, Warned):
+            lines.tell(event)
+
+    rows = run_all(
+        project,
+        request,
+        tell=tell,
+        ask=(lambda found: ask_about(project, found)) if request.may_ask else None,
+        progress=_Progress(),
+    )
+    differs = _differing(project, rows)
+    if lines.json:
+        draw.say_json("table", {"rows": [_row_json(row) for row in rows], "differs": differs})
+    else:
+        draw.say("\n".join(_screen(project, rows, differs)) + "\n")
+    if any(one.outcome.interrupted for row in rows for one in row.ran):
+        return INTERRUPTED
+    return 0 if all(row.passed == len(row.ran) for row in rows) else 1
+
+
+class _Progress:
+    """One line that is written over, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._on = sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int, config_set: str) -> None:
+        if not self._on:
+            return
+        full = 20 * done // total
+        bar = "#" * full + "." * (20 - full)
+        line = f"rl  [{bar}] {done}/{total} {config_set}" if done < total else ""
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
+
+
+def _screen(project: Project, rows: Sequence[Row], differs: Sequence[str]) -> list[str]:
+    pen = draw.pen(sys.stdout)
+    metrics = list(project.settings.metrics)
+    titles = [
+        draw.Column("set"),
+        draw.Column("ok"),
+        *(draw.Column(name, flexible=True) for name in metrics),
+        draw.Column("time", right=True),
+        draw.Column("trials", flexible=True),
+        draw.Column("failure", flexible=True),
+    ]
+    cells: list[list[draw.Cell]] = []
+    for row in rows:
+        colour = "green" if row.passed == len(row.ran) else "red"
+        times = sorted(one.outcome.duration_s for one in row.ran)
+        values = [[one.outcome.metrics.get(name, "-") for one in row.ran] for name in metrics]
+        cells.append(
+            [
+                ("", row.config_set or "-"),
+                (colour, f"{row.passed}/{len(row.ran)}"),
+                *(("", draw.clean(" ".join(texts))) for texts in values),
+                ("", draw.short_duration(times[len(times) // 2])),
+                ("", " ".join(f"#{one.trial_id}" for one in row.ran)),
+                ("", draw.clean("; ".join(row.failures)) or "-"),
+            ]
+        )
+    return [*draw.table(titles, cells, draw.width(sys.stdout), pen), *differs]
+
+
+def _differing(project: Project, rows: Sequence[Row]) -> list[str]:
+    passed = [row.config_set for row in rows if row.config_set and row.passed == len(row.ran)]
+    failed = [row.config_set for row in rows if row.config_set and row.passed < len(row.ran)]
+    if not passed or not failed:
+        return []
+    from relaunch.session.sets import differing
+
+    return differing(project, passed, failed)
+
+
+def _row_json(row: Row) -> dict[str, object]:
+    trials = [{"id": one.trial_id, **outcome_json(one.outcome)} for one in row.ran]
+    return {
+        "set": row.config_set,
+        "passed": row.passed,
+        "runs": len(row.ran),
+        "failures": list(row.failures),
+        "trials": trials,
+    }

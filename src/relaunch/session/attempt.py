@@ -1,0 +1,265 @@
+"""One attempt: look, take the code, note it down, reset, launch, judge, tell.
+
+Whatever goes wrong with remembering, the program still runs; the person gets one line about it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import RelaunchError
+from relaunch.events import Announced, Finished, Warned
+from relaunch.outcome import Outcome
+from relaunch.session import facts
+from relaunch.session.past import outcome_json, tell_against_past
+from relaunch.session.plan import recipe_json
+from relaunch.trial.engine import World, run_trial
+from relaunch.trial.place.doubts import doubts, interpreter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from relaunch.events import Event
+    from relaunch.journal.output import OutputWriter
+    from relaunch.journal.snapshot.take import Code
+    from relaunch.journal.store import Trial
+    from relaunch.recipe import Recipe
+    from relaunch.session.project import Project
+    from relaunch.trial.engine import Result
+    from relaunch.trial.place.doubts import Interpreter
+
+
+class Attempt:
+    """One recipe on its way through a trial. Used once: `run()`."""
+
+    def __init__(
+        self,
+        project: Project,
+        recipe: Recipe,
+        *,
+        tell: Callable[[Event], object],
+        note: str = "",
+        name: str = "",
+        quiet: bool = False,
+        unsaved: tuple[str, ...] = (),
+        again: Trial | None = None,
+        repeated: bool = False,
+    ) -> None:
+        """`again` runs the code of that trial instead of the tree's."""
+        self.project = project
+        self.recipe = recipe
+        self.tell = tell
+        self.note = note
+        self.name = name
+        self.quiet = quiet
+        self.unsaved = unsaved
+        self.again = again
+        self.repeated = repeated
+        self.journal = project.journal
+        self.trial: Trial | None = None
+        self.code: Code | None = None
+        self._warned = False
+
+    def run(self) -> Outcome:
+        """Run it. Raises only for what stops the program from being started at all."""
+        recipe = self.recipe
+        env = {**os.environ, **recipe.env}
+        python = interpreter(recipe.argv, env, recipe.cwd)
+        self._take_code(env, python)
+        self._begin(env, python)
+        self._announce()
+        writer = self.journal.output(self.trial) if self.trial else None
+        try:
+            result = self._launch(env, writer)
+        except BaseException as error:
+            why = error.message if isinstance(error, RelaunchError) else "interrupted"
+            self._finish(Outcome(not_started=why, exit_code=125), ())
+            raise
+        finally:
+            if writer:
+                writer.close()
+        if writer and writer.failed:
+            self._warn(f"the output is not recorded any more: {writer.failed}")
+        return self._finish(self._after(result.outcome), result.resets)
+
+    # --- before the launch -----------------------------------------------------------------------
+
+    def _take_code(self, env: dict[str, str], python: Interpreter | None) -> None:
+        from relaunch.journal.snapshot import take as snapshot
+
+        if self.again is not None:
+            self.code = snapshot.from_json(self.again.start["code"])
+            return
+        record = self.project.settings.record
+        home = self.project.home
+        if home.too_wide:
+            self._warn(f"the code is not recorded: {home.project} is too wide for a snapshot",
+                       hint="cd into the project")  # fmt: skip
+            return
+        caps = snapshot.Caps(max_file=record.max_file, max_new=record.max_new)
+        try:
+            roots: list[tuple[str, str]] = []
+            if "editable" in record.also:
+                from relaunch.journal.snapshot.roots import find_extra_roots
+
+                roots = find_extra_roots(env, python.site_packages if python else (), home)
+            self.code = snapshot.take(home, extra_roots=roots, caps=caps)
+        except (RelaunchError, OSError) as error:
+            self._warn(f"the code is not recorded: {_reason(error)}")
+
+    def _begin(self, env: dict[str, str], python: Interpreter | None) -> None:
+        journal = self.journal
+        record = self.project.settings.record
+        salt = facts.journal_salt(journal.home)
+        start: dict[str, Any] = recipe_json(self.recipe, redact=record.redact)
+        start["project"] = self.project.home.project
+        start["note"] = self.note
+        start["unsaved"] = list(self.unsaved)
+        start["env"] = facts.environment(env, allow=record.env, redact=record.redact, salt=salt)
+        start["host"] = facts.host()
+        start["doubts"] = self._doubts(env, python)
+        if python:
+            start["python"] = {
+                "executable": python.executable,
+                "version": python.version,
+                "prefix": python.prefix,
+            }
+        identity = ""
+        if self.code is not None:
+            from relaunch.journal.snapshot.take import to_json
+
+            start["code"] = to_json(self.code)
+            identity = self._identity(env, salt)
+        start["identical_to"] = journal.first_with(identity) if identity else ""
+        try:
+            start["packages"] = facts.packages(journal.home, python.site_packages if python else ())
+            self.trial = journal.begin(start, identity=identity)
+            if self.name:
+                journal.set_mark(self.trial, {"name": self.name})
+        except OSError as error:
+            self._warn(f"this attempt is not recorded: {_reason(error)}")
+
+    def _identity(self, env: dict[str, str], salt: bytes) -> str:
+        assert self.code is not None
+        recipe = self.recipe
+        return facts.digest(
+            self.code.digest,
+            *recipe.argv,
+            os.path.relpath(recipe.cwd, self.project.home.project),
+            repr(recipe.resets),
+            recipe.config_set,
+            facts.environment_digest(env, salt=salt),
+        )
+
+    def _doubts(self, env: dict[str, str], python: Interpreter | None) -> list[str]:
+        changed: tuple[str, ...] = ()
+        if self.code is not None and self.code.roots:
+            root = self.code.roots[0]
+            changed = (*root.changed, *root.new)
+        lines = doubts(
+            self.recipe.argv,
+            cwd=self.recipe.cwd,
+            env=env,
+            project=self.project.home.project,
+            python=python,
+            changed=changed,
+        )
+        for line in lines:
+            self.tell(Warned(text=line))
+        return lines
+
+    def _announce(self) -> None:
+        from relaunch.session.past import describe_code
+
+        trial = self.trial
+        code = describe_code(self.project, self.code, trial)
+        if trial and trial.start["identical_to"]:
+            code = f"identical to #{trial.start['identical_to']} (code, command, set, env)"
+        self.tell(
+            Announced(
+                trial_id=trial.id if trial else "",
+                code=code,
+                config_set=self.recipe.config_set,
+                note=self.note,
+                command=self.recipe.argv,
+                repeated=self.repeated,
+            )
+        )
+
+    # --- the launch ------------------------------------------------------------------------------
+
+    def _launch(self, env: dict[str, str], writer: OutputWriter | None) -> Result:
+        settings = self.project.settings
+        reports = ""
+        if self.trial:
+            env = {**env, "RELAUNCH_TRIAL": self.trial.path}
+            reports = os.path.join(self.trial.path, "reports")
+            try:
+                os.mkdir(reports, 0o700)
+            except OSError:
+                reports = ""
+        world = World(
+            env=env,
+            reports=reports,
+            project=tuple(root.path for root in self.code.roots) if self.code else (),
+            metrics=settings.metrics,
+            secrets=facts.secret_values(env, settings.record.redact),
+            quiet=self.quiet,
+        )
+        record = writer.chunk if writer else _forget
+        return run_trial(self.recipe, world, record=record)
+
+    # --- after the launch ------------------------------------------------------------------------
+
+    def _after(self, outcome: Outcome) -> Outcome:
+        if self.code is None or self.again is not None or self.recipe.frozen:
+            return outcome
+        from relaunch.journal.snapshot.take import changed_since
+
+        try:
+            changed = changed_since(self.project.home, self.code)
+        except (RelaunchError, OSError):
+            return outcome
+        return outcome.but(code_changed=changed) if changed else outcome
+
+    def _finish(self, outcome: Outcome, resets: tuple[Any, ...]) -> Outcome:
+        told = ""
+        if self.trial:
+            told = tell_against_past(self.journal, self.trial, outcome)
+            end = outcome_json(outcome)
+            end["told"] = told
+            end["resets"] = [
+                {"command": r.command, "exit_code": r.exit_code, "duration_s": r.duration_s}
+                for r in resets
+            ]
+            try:
+                self.trial = self.journal.finish(self.trial, end)
+            except OSError as error:
+                self._warn(f"the outcome of #{self.trial.id} is not recorded: {_reason(error)}")
+        self.tell(
+            Finished(
+                trial_id=self.trial.id if self.trial else "",
+                outcome=outcome,
+                told=told,
+                config_set=self.recipe.config_set,
+            )
+        )
+        return outcome
+
+    def _warn(self, text: str, hint: str = "") -> None:
+        """Say it once: a full disk fails at every step, and the person needs one line."""
+        if not self._warned:
+            self._warned = True
+            self.tell(Warned(text=text, hint=hint))
+
+
+def _forget(_when: float, _stream: int, _data: bytes) -> None:
+    """Stand in for the journal when there is none."""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
+    return error.message if isinstance(error, RelaunchError) else str(error)

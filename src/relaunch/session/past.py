@@ -1,0 +1,134 @@
+"""What a trial means against the ones before it: outcomes read back, the code since, one line."""
+
+from __future__ import annotations
+
+from relaunch.errors import RelaunchError
+from relaunch.outcome import Outcome, Signature
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from relaunch.journal.snapshot.take import Code
+    from relaunch.journal.store import Journal, Trial
+    from relaunch.session.project import Project
+
+LOOK_BACK = 8
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome as the journal keeps it."""
+    value = {name: getattr(outcome, name) for name in Outcome._fields}
+    for name in ("code_changed", "ended_processes"):
+        value[name] = list(value[name])
+    for name in ("metrics", "loaded"):
+        value[name] = dict(value[name])
+    signature = outcome.signature
+    if signature is not None:
+        value["signature"] = {
+            "kind": signature.kind,
+            "title": signature.title,
+            "key": list(signature.key),
+            "digest": signature.digest,
+        }
+    return value
+
+
+def outcome_of(end: Mapping[str, Any]) -> Outcome:
+    """Read an outcome back; what an older format lacks keeps its default."""
+    known = {name: end[name] for name in Outcome._fields if name in end}
+    for name in ("code_changed", "ended_processes"):
+        known[name] = tuple(known.get(name, ()))
+    signature = known.get("signature")
+    if signature:
+        known["signature"] = Signature(
+            kind=signature["kind"], title=signature["title"], key=tuple(signature["key"])
+        )
+    return Outcome(**known)
+
+
+def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
+    """Compare with the latest trials of the same command and the last that failed this way."""
+    past = {}
+    for other in _earlier(journal, trial):
+        if other.end is not None and other.start.get("command") == trial.start["command"]:
+            past[other.id] = outcome_of(other.end)
+    if outcome.signature is not None:
+        last = journal.last_with(outcome.signature.digest)
+        if last and last not in past and last != trial.id:
+            try:
+                other = journal.load(last)
+            except RelaunchError:
+                other = trial
+            if other.end is not None:
+                past[last] = outcome_of(other.end)
+    from relaunch.trial.signature.history import told
+
+    return told((trial.id, outcome), list(past.items()))
+
+
+def _earlier(journal: Journal, trial: Trial) -> list[Trial]:
+    """Walk back through time, newest first; a trial that cannot be read ends the walk."""
+    found = []
+    trial_id = trial.start.get("previous", "")
+    while trial_id and len(found) < LOOK_BACK:
+        try:
+            found.append(journal.load(trial_id))
+        except RelaunchError:
+            break
+        trial_id = found[-1].start.get("previous", "")
+    return found
+
+
+def describe_code(project: Project, code: Code | None, trial: Trial | None) -> str:
+    """Say in a few words which code runs: against the trial before it, or against its base."""
+    if code is None or not code.roots:
+        return "code not recorded"
+    before = _previous_code(project.journal, trial)
+    if before is not None and before.roots[0].path == code.roots[0].path:
+        since = trial.start["previous"] if trial else ""
+        if before.digest == code.digest:
+            return f"same code as #{since}"
+        changes = _changes(project, before, code)
+        if changes:
+            return f"{_count(len(changes), 'file')} since #{since}: {_files(changes)}"
+    root = code.roots[0]
+    base = f"base {root.base[:7]}" if root.base else "code"
+    counts = [
+        f"{len(paths)} {word}"
+        for paths, word in ((root.changed, "changed"), (root.new, "new"), (root.deleted, "deleted"))
+        if paths
+    ]
+    return f"{base} + {', '.join(counts)}" if counts else base
+
+
+def _previous_code(journal: Journal, trial: Trial | None) -> Code | None:
+    if trial is None or not trial.start.get("previous"):
+        return None
+    from relaunch.journal.snapshot.take import from_json
+
+    try:
+        code = journal.load(trial.start["previous"]).start.get("code")
+        return from_json(code) if code and code["roots"] else None
+    except (RelaunchError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _changes(project: Project, before: Code, code: Code) -> list[tuple[str, int, int]]:
+    from relaunch.journal.snapshot.restore import line_changes
+
+    try:
+        return line_changes(project.home, before, code)
+    except (RelaunchError, OSError):
+        return []
+
+
+def _files(changes: list[tuple[str, int, int]]) -> str:
+    shown = [f"{path} +{added} -{removed}" for path, added, removed in changes[:2]]
+    rest = len(changes) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,138 @@
+"""Turns what a person asked for into recipes: the last trial and the settings fill in the rest."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import JournalError, UsageError
+from relaunch.recipe import Limits, Recipe
+from relaunch.session.facts import matches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from relaunch.journal.store import Trial
+    from relaunch.session.project import Project
+    from relaunch.session.request import Request
+
+
+def plan(project: Project, request: Request) -> list[Recipe]:
+    """Return the recipes to run: one, or one per config set and repetition."""
+    base = _fresh(project, request) if request.argv else _repeated(project, request)
+    recipe = _asked(base, request)
+    sets = request.sets if request.sets is not None else (recipe.config_set,)
+    return [recipe.but(config_set=name) for name in sets for _ in range(request.times)]
+
+
+def _fresh(project: Project, request: Request) -> Recipe:
+    run = project.settings.run
+    assert request.argv is not None
+    return Recipe(
+        argv=request.argv,
+        cwd=project.cwd,
+        resets=run.reset,
+        reset_continue=not run.stop_if_reset_fails,
+        limits=Limits(timeout_s=run.timeout_s),
+        frozen=run.isolate == "frozen",
+    )
+
+
+def _repeated(project: Project, request: Request) -> Recipe:
+    last = last_trial(project)
+    if last is None:
+        raise UsageError("nothing to repeat yet", hint="rl -- python train.py")
+    given = {*os.environ, *(request.env or {})}
+    missing = [name for name in last.start.get("env_set_redacted", ()) if name not in given]
+    if missing:
+        raise UsageError(
+            f"{missing[0]} was given by hand and is a secret, so it was not kept",
+            hint=f"rl --env {missing[0]}=...",
+        )
+    return recipe_of(last, project)
+
+
+def _asked(recipe: Recipe, request: Request) -> Recipe:
+    """Lay what was asked for over the recipe."""
+    fields = ("resets", "reset_continue", "env", "until", "match", "exit_code", "src", "frozen",
+              "let_live")  # fmt: skip
+    asked = {name: getattr(request, name) for name in fields}
+    recipe = recipe.but(**{name: value for name, value in asked.items() if value is not None})
+    if request.timeout_s is not None:
+        recipe = recipe.but(limits=Limits(timeout_s=request.timeout_s))
+    return recipe
+
+
+def last_trial(project: Project) -> Trial | None:
+    """Return the trial that began last in this work tree; worktrees share a journal."""
+    journal = project.journal
+    trial_id, steps = journal.newest(), 0
+    newest = None
+    while trial_id and steps < 200:
+        try:
+            trial = journal.load(trial_id)
+        except JournalError:
+            trial_id = _before(journal.ids(), trial_id)
+            continue
+        newest = newest or trial
+        if trial.start.get("project") == project.home.project:
+            return trial
+        trial_id, steps = trial.start.get("previous", ""), steps + 1
+    return newest
+
+
+def _before(ids: list[str], trial_id: str) -> str:
+    at = ids.index(trial_id) if trial_id in ids else 0
+    return ids[at - 1] if at else ""
+
+
+def recipe_of(trial: Trial, project: Project) -> Recipe:
+    """Read the recipe of an earlier trial back, its paths moved to this work tree."""
+    start = trial.start
+    try:
+        return Recipe(
+            argv=tuple(start["command"]),
+            cwd=_moved(start, project.home.project),
+            resets=tuple(r if isinstance(r, str) else tuple(r) for r in start["resets"]),
+            reset_continue=bool(start["reset_continue"]),
+            config_set=start["set"],
+            env=dict(start["env_set"]),
+            limits=Limits(timeout_s=start["timeout_s"]),
+            until=start["until"],
+            match=start["match"],
+            exit_code=start["exit_code"],
+            src=tuple(start["src"]),
+            frozen=bool(start["frozen"]),
+            let_live=bool(start["let_live"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise JournalError(
+            f"trial #{trial.id} does not hold a whole recipe: {error}", hint=f"rl show {trial.id}"
+        ) from None
+
+
+def _moved(start: dict[str, Any], project: str) -> str:
+    inside = os.path.relpath(start["cwd"], start["project"])
+    return os.path.normpath(os.path.join(project, inside))
+
+
+def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
+    """Return a recipe as the journal keeps it: without the values of secrets given by hand."""
+    kept = {name: value for name, value in recipe.env.items() if not matches(name.upper(), redact)}
+    return {
+        "command": list(recipe.argv),
+        "cwd": recipe.cwd,
+        "resets": [r if isinstance(r, str) else list(r) for r in recipe.resets],
+        "reset_continue": recipe.reset_continue,
+        "set": recipe.config_set,
+        "env_set": kept,
+        "env_set_redacted": sorted(set(recipe.env) - set(kept)),
+        "timeout_s": recipe.limits.timeout_s,
+        "until": recipe.until,
+        "match": recipe.match,
+        "exit_code": recipe.exit_code,
+        "src": list(recipe.src),
+        "frozen": recipe.frozen,
+        "let_live": recipe.let_live,
+    }

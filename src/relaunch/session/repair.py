@@ -1,0 +1,45 @@
+"""Puts right what an rl that was killed left behind: processes of its trial, a set swapped in."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import JournalError
+from relaunch.events import Warned
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from relaunch.events import Event
+    from relaunch.session.project import Project
+
+
+def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
+    """Look at trials that began and never finished; usually none, and this is one listing."""
+    journal = project.journal
+    for trial_id in journal.unfinished():
+        try:
+            trial = journal.load(trial_id)
+        except JournalError:
+            _forget(journal.home, trial_id)
+            continue
+        if trial.end is None and (
+            trial.running or trial.start["rl"]["host"] != os.uname().nodename
+        ):
+            continue
+        if trial.end is None:
+            from relaunch.proc.tree import end_all, leftovers
+
+            pids = [] if trial.start.get("let_live") else leftovers(trial.path)
+            end_all(pids)
+            ended = f", ended {len(pids)} of its processes" if pids else ""
+            tell(Warned(text=f"the rl of #{trial_id} was killed; its record is kept{ended}"))
+        _forget(journal.home, trial_id)
+
+
+def _forget(home: str, trial_id: str) -> None:
+    try:
+        os.unlink(os.path.join(home, "running", trial_id))
+    except OSError:
+        pass
