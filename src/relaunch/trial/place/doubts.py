@@ -1,0 +1,86 @@
+"""Am I testing what I think? One line for each reason to doubt it, before the launch.
+
+Reads a few files and starts nothing; what it cannot tell cheaply it does not claim.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.trial.place.bytecode import stale_bytecode
+from relaunch.trial.place.interpreter import Interpreter as Interpreter
+from relaunch.trial.place.interpreter import find_start
+from relaunch.trial.place.interpreter import interpreter as interpreter
+from relaunch.trial.place.layout import import_root, packages
+from relaunch.trial.place.syspath import import_path, provider
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from relaunch.trial.place.interpreter import Start
+
+
+def doubts(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    project: str,
+    python: Interpreter | None,
+    changed: Sequence[str] = (),
+) -> list[str]:
+    """Return one line per doubt.
+
+    `changed` are files that differ from the last snapshot or are gone, relative to `project` or not.
+    """
+    start = find_start(argv, env, cwd)
+    lines = missing_pythonpath(env, cwd)
+    if start is not None:
+        lines += shadowed(start, cwd=cwd, env=env, project=project)
+    script = start.target if start is not None and start.kind == "script" else ""
+    paths = [os.path.join(project, path) for path in changed if path.endswith(".py")]
+    # The script itself is always compiled from its source.
+    paths = [path for path in paths if path != script]
+    lines += stale_bytecode(paths, env=env, python=python, project=project)
+    return lines
+
+
+def missing_pythonpath(env: Mapping[str, str], cwd: str) -> list[str]:
+    """Name the entries of PYTHONPATH that are not there."""
+    entries = dict.fromkeys(env.get("PYTHONPATH", "").split(os.pathsep))
+    return [
+        f"PYTHONPATH names {entry}, which does not exist"
+        for entry in entries
+        if entry and not os.path.exists(os.path.join(cwd, entry))
+    ]
+
+
+def shadowed(start: Start, *, cwd: str, env: Mapping[str, str], project: str) -> list[str]:
+    """Name the packages of the project that this command would import from somewhere else."""
+    own = packages(project)
+    if not own:
+        return []
+    path = import_path(start, cwd=cwd, env=env, project=project)
+    lines = []
+    for package, here in own.items():
+        found = provider(package, path)
+        if found is None or _is_same(found.path, here):
+            continue
+        shown = os.path.relpath(here, project)
+        root = os.path.relpath(import_root(package, here), cwd)
+        lines.append(
+            f"`{package}` comes from {found.path} ({found.why}), not from {shown}: "
+            f"edits here are not tested (try {_way_out(start, root)})"
+        )
+    return lines
+
+
+def _is_same(found: str, here: str) -> bool:
+    return os.path.realpath(found) == os.path.realpath(here)
+
+
+def _way_out(start: Start, root: str) -> str:
+    if os.path.basename(start.target) in ("pytest", "py.test") and root == ".":
+        return "python -m pytest"
+    return "rl --src . -- ..., or pip install -e ."
