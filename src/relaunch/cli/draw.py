@@ -330,6 +330,9 @@ def quoted(argv: Sequence[str]) -> str:
     return " ".join(quote(word) for word in argv)
 
 
+command_line = quoted
+
+
 def sparkline(values: Sequence[float], *, utf8: bool = True) -> str:
     """Draw values as a row of small bars, the largest full, nothing lowest."""
     bars = _BARS if utf8 else _ASCII_BARS

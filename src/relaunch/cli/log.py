@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from relaunch.cli import draw
 from relaunch.errors import UsageError
-from relaunch.journal.home import find_home
-from relaunch.journal.store import Journal
 from relaunch.session import look_back
 
 TYPE_CHECKING = False
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
     from relaunch.session.look_back import Summary
 
 EXAMPLES = """\
-examples:
+Examples
   rl log                            the last 20
   rl log --verdict failed --since 2d
   rl log --signature ValueError --all
@@ -26,7 +23,7 @@ examples:
 """
 SHOWN = 20
 _TREND_POINTS = 8
-_STATE_STYLES = {
+STATE_STYLES = {
     "passed": "green",
     "failed": "red",
     "killed": "yellow",
@@ -34,7 +31,7 @@ _STATE_STYLES = {
     "unstarted": "yellow",
     "running": "cyan",
 }
-_VERDICT_STYLES = {"good": "green", "bad": "red", "unsure": "yellow"}
+VERDICT_STYLES = {"good": "green", "bad": "red", "unsure": "yellow"}
 
 
 def quick(argv: list[str]) -> int | None:
@@ -42,7 +39,7 @@ def quick(argv: list[str]) -> int | None:
     count = _plain_count(argv)
     if count is None:
         return None
-    rows, earlier = look_back.last(_journal(), count)
+    rows, earlier = look_back.last(look_back.here()[1], count)
     _report(rows, earlier=earlier, pen=draw.pen())
     return 0
 
@@ -53,10 +50,6 @@ def _plain_count(argv: list[str]) -> int | None:
     text = argv[1] if len(argv) == 2 and argv[0] == "-n" else argv[0][2:]
     plain = argv[0].startswith("-n") and len(argv) <= 2 and text.isdecimal() and int(text) > 0
     return int(text) if plain else None
-
-
-def _journal() -> Journal:
-    return Journal(find_home(os.getcwd()).journal)
 
 
 def _report(rows: list[Summary], *, earlier: bool, pen: draw.Pen, reverse: bool = False) -> None:
@@ -144,7 +137,7 @@ def exit_word(row: Summary) -> str:
 
 
 def _exit(row: Summary) -> draw.Cell:
-    return (_STATE_STYLES.get(row["state"], ""), exit_word(row))
+    return (STATE_STYLES.get(row["state"], ""), exit_word(row))
 
 
 def _time(row: Summary, now: float) -> draw.Cell:
@@ -158,7 +151,7 @@ def _verdict(row: Summary) -> draw.Cell:
     name = f"[{row['name']}]" if row["name"] else ""
     said = "  ".join(draw.clean(word) for word in (row["verdict"], name, row["text"]) if word)
     if said:
-        return (_VERDICT_STYLES.get(row["verdict"], ""), said)
+        return (VERDICT_STYLES.get(row["verdict"], ""), said)
     return ("dim", draw.clean(row["told"]).replace("same failure as #", "same as #", 1))
 
 
@@ -200,7 +193,7 @@ def main(args: Namespace) -> int:
     """List the trials that were asked for."""
     if args.n < 1:
         raise UsageError(f"-n {args.n} shows nothing", hint="rl log -n 20")
-    journal = _journal()
+    _, journal = look_back.here()
     now = time.time()
     query = look_back.query(
         config_set=args.set,

@@ -6,19 +6,31 @@ import os
 import time
 
 from relaunch.errors import JournalError, UsageError
-from relaunch.journal.refs import STATES, VERDICTS, newest, state
-from relaunch.journal.store import FORMAT
+from relaunch.journal.home import find_home
+from relaunch.journal.refs import STATES, VERDICTS, newest, resolve, state
+from relaunch.journal.store import FORMAT, Journal, read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from relaunch.journal.home import Home
     from relaunch.journal.index import Query
-    from relaunch.journal.store import Journal, Trial
+    from relaunch.journal.store import Trial
 
 Summary = dict[str, "Any"]
 """A trial in a list, as `rl log --json` gives it; one with `problem` cannot be read."""
+
+
+def here() -> tuple[Home, Journal]:
+    """Find the journal around the current directory; reads no settings, so none can be wrong."""
+    try:
+        cwd = os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the current directory is gone", hint="cd ~") from None
+    home = find_home(cwd)
+    return home, Journal(home.journal)
 
 
 def last(journal: Journal, count: int) -> tuple[list[Summary], bool]:
@@ -116,6 +128,22 @@ def readable(journal: Journal, trial_id: str) -> Trial:
     return trial
 
 
+def trial_of(journal: Journal, ref: str) -> Trial:
+    """Load the trial a person means."""
+    return readable(journal, resolve(journal, ref))
+
+
+def packages_of(journal: Journal, trial: Trial) -> dict[str, str]:
+    """Read which packages were installed; nothing when that is not known."""
+    digest = trial.start.get("packages") or ""
+    if not digest:
+        return {}
+    try:
+        return read_json(os.path.join(journal.home, "packages", f"{digest}.json")) or {}
+    except JournalError:
+        return {}
+
+
 def summary(trial: Trial) -> Summary:
     """Pick what a list of trials shows."""
     start, end, mark = trial.start, trial.end or {}, trial.mark
@@ -150,8 +178,13 @@ def _code(code: dict[str, Any]) -> dict[str, Any]:
     return {
         "base": str(roots[0].get("base") or ""),
         "differ": differ + sum(len(root.get("left_out") or ()) for root in roots),
-        "digest": str(code.get("digest") or ""),
+        "digest": str(code.get("digest") or "") or _trees(roots),
     }
+
+
+def _trees(roots: list[dict[str, Any]]) -> str:
+    """Tell codes apart when no digest was written: the same trees, the same code."""
+    return " ".join(f"{root.get('tree', '')}" for root in roots).strip()
 
 
 def _whole(value: Any) -> int | None:

@@ -1,0 +1,331 @@
+"""`rl show N`: one trial on a card, or its output, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from relaunch.cli import draw
+from relaunch.cli.log import STATE_STYLES, VERDICT_STYLES, exit_word
+from relaunch.journal.output import RESET, STDERR, STDOUT, read_chunks, segments
+from relaunch.session import look_back
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable
+    from typing import Any
+
+    from relaunch.journal.output import Chunk
+    from relaunch.journal.store import Journal, Trial
+
+EXAMPLES = """\
+Examples
+  rl show                      the newest
+  rl show 3 --output | less    what it printed, byte for byte
+  rl show -1 --output --follow while it runs
+  rl show @bad --code --env
+"""
+_FILES_SHOWN = 8
+_STREAMS = {"out": (STDOUT,), "err": (STDERR,), "reset": (RESET,), "both": (STDOUT, STDERR)}
+_STREAM_WORDS = {STDOUT: "out", STDERR: "err", RESET: "reset"}
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("trial", nargs="?", default="-1", help="3, 3.2, -1, @good, a name (the newest)")
+    add("--output", action="store_true", help="write what it printed, byte for byte")
+    add("--follow", action="store_true", help="with --output: go on until it ends")
+    add("--stream", choices=tuple(_STREAMS), default="both", help="with --output: which (both)")
+    add("--times", action="store_true", help="with --output: when each line came")
+    add("--code", action="store_true", help="all files that differ from the commit")
+    add("--env", action="store_true", help="the environment, name by name")
+    add("--json", action="store_true", help="as JSON: schema relaunch/show/1")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="(auto)")
+
+
+def main(args: Namespace) -> int:
+    """Show one trial."""
+    _, journal = look_back.here()
+    trial = look_back.trial_of(journal, args.trial)
+    if args.output or args.follow or args.times:
+        return _output(journal, trial, args)
+    packages = look_back.packages_of(journal, trial)
+    if args.json:
+        draw.say_json("show", _as_json(trial, packages))
+        return 0
+    pen = draw.pen(choice=args.color)
+    lines = card(
+        trial,
+        packages=packages,
+        now=time.time(),
+        width=draw.width(),
+        pen=pen,
+        all_files=args.code,
+        all_env=args.env,
+    )
+    draw.say("\n".join(lines) + "\n")
+    return 0
+
+
+def _as_json(trial: Trial, packages: dict[str, str]) -> dict[str, Any]:
+    return {
+        "trial": look_back.summary(trial),
+        "path": trial.path,
+        "output_bytes": output_bytes(trial),
+        "start": trial.start,
+        "end": trial.end,
+        "mark": trial.mark,
+        "packages": packages,
+    }
+
+
+def output_bytes(trial: Trial) -> int:
+    """Count the bytes of output that were kept."""
+    paths = (os.path.join(trial.path, f"output.{number}") for number in segments(trial.path))
+    return sum(os.path.getsize(path) for path in paths)
+
+
+# --- the output ----------------------------------------------------------------------------------
+
+
+def _output(journal: Journal, trial: Trial, args: Namespace) -> int:
+    chunks: Iterable[Chunk] = read_chunks(trial.path)
+    if args.follow:
+        from relaunch.session.follow import follow
+
+        chunks = follow(journal, trial.id)
+    wanted = _STREAMS[args.stream]
+    stamp = _Stamps() if args.times else None
+    sys.stdout.flush()
+    try:
+        for chunk in chunks:
+            if chunk.lost:
+                draw.remark("rl: some output in the middle was not kept")
+            if chunk.stream in wanted:
+                _write(stamp.mark(chunk) if stamp else chunk.data)
+    except BrokenPipeError:
+        draw.leave_quietly()
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _write(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(1, view) :]
+
+
+class _Stamps:
+    """Puts the time and the stream before each line."""
+
+    def __init__(self) -> None:
+        self._at_start = True
+
+    def mark(self, chunk: Chunk) -> bytes:
+        head = f"{chunk.when_s:9.3f} {_STREAM_WORDS.get(chunk.stream, '?'):<5} ".encode()
+        parts = []
+        for line in chunk.data.splitlines(keepends=True):
+            parts.append(head + line if self._at_start else line)
+            self._at_start = line.endswith((b"\n", b"\r"))
+        return b"".join(parts)
+
+
+# --- the card ------------------------------------------------------------------------------------
+
+
+def card(
+    trial: Trial,
+    *,
+    packages: dict[str, str],
+    now: float,
+    width: int,
+    pen: draw.Pen,
+    all_files: bool = False,
+    all_env: bool = False,
+) -> list[str]:
+    """Draw all that is known about one trial."""
+    row = look_back.summary(trial)
+    start, end = trial.start, trial.end or {}
+    pairs: list[tuple[str, str]] = []
+
+    def add(name: str, value: str) -> None:
+        if value:
+            pairs.append((name, value))
+
+    add("why", draw.clean(row["note"]))
+    add("mark", _mark(row, pen))
+    add("command", draw.quoted(row["command"]))
+    add("in", draw.quote(_tilde(str(start.get("cwd", "")))))
+    add("given", _given(start))
+    add("reset", _resets(start, end))
+    add("set", draw.clean(row["set"]))
+    add("failure", _failure(row, pen))
+    add("told", draw.clean(row["told"]))
+    add("critical", "" if row["critical_s"] is None else f"point at {_s(row['critical_s'])}")
+    add("metrics", "   ".join(f"{n} {v}" for n, v in map(_cleaned, row["metrics"].items())))
+    add("code", _code(start, pen, everything=all_files))
+    add("changed", _listed(end.get("code_changed"), "while it ran: "))
+    add("loaded", "\n".join(f"{n} from {p}" for n, p in map(_cleaned, _items(end.get("loaded")))))
+    add("ended", _listed(end.get("ended_processes"), "with it: "))
+    add("env", _env(start.get("env") or {}, everything=all_env))
+    add("python", _python(start.get("python") or {}))
+    add("packages", f"{len(packages)}" if packages else "")
+    add("host", _host(start.get("host") or {}))
+    add("unsaved", _listed(start.get("unsaved"), "run anyway: "))
+    add("doubts", "\n".join(draw.clean(str(line)) for line in start.get("doubts") or ()))
+    add("output", _output_line(trial))
+    return [_headline(row, now, pen), *draw.facts(pairs, width, pen)]
+
+
+def _headline(row: look_back.Summary, now: float, pen: draw.Pen) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["when"]))
+    style = STATE_STYLES.get(row["state"], "")
+    head = pen("bold", f"#{row['id']}") + "  " + pen(style, outcome_words(row))
+    return f"{head}   {when} ({draw.ago(now - row['when'])})"
+
+
+def outcome_words(row: look_back.Summary) -> str:
+    """Say how a trial ended, in a few words."""
+    took = "" if row["duration_s"] is None else f" in {_s(row['duration_s'])}"
+    word = exit_word(row)
+    if row["state"] == "running":
+        return "running"
+    if row["state"] == "killed":
+        return "rl was killed before it ended"
+    if row["state"] == "unstarted":
+        return "not run"
+    if row["timed_out"]:
+        return f"timed out{took}"
+    if row["state"] == "interrupted":
+        return f"interrupted{took}"
+    return f"{row['state']}: {'killed by ' if row['signal'] else 'exit '}{word}{took}"
+
+
+def _s(seconds: float) -> str:
+    return draw.duration(seconds)
+
+
+def _cleaned(pair: tuple[Any, Any]) -> tuple[str, str]:
+    return draw.clean(str(pair[0])), draw.clean(str(pair[1]))
+
+
+def _items(value: Any) -> list[tuple[Any, Any]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def _mark(row: look_back.Summary, pen: draw.Pen) -> str:
+    verdict = pen(VERDICT_STYLES.get(row["verdict"], ""), draw.clean(row["verdict"]))
+    name = f"[{draw.clean(row['name'])}]" if row["name"] else ""
+    return "  ".join(part for part in (verdict, name, draw.clean(row["text"])) if part)
+
+
+def _tilde(path: str) -> str:
+    home = os.path.expanduser("~")
+    inside = path == home or path.startswith(home + os.sep)
+    return "~" + path[len(home) :] if inside and draw.quote(path) == path else path
+
+
+def _given(start: dict[str, Any]) -> str:
+    """Say which options of the launch matter for a repeat."""
+    words = [f"--env {draw.quote(f'{n}={v}')}" for n, v in _items(start.get("env_set"))]
+    words += [f"--env {name}=(redacted)" for name in start.get("env_set_redacted") or ()]
+    for option, field in (("--until", "until"), ("--match", "match")):
+        if start.get(field):
+            words.append(f"{option} {draw.quote(str(start[field]))}")
+    if start.get("exit_code") is not None:
+        words.append(f"--exit-code {start['exit_code']}")
+    if start.get("timeout_s"):
+        words.append(f"--timeout {start['timeout_s']:g}")
+    words += [f"--src {draw.quote(str(clone))}" for clone in start.get("src") or ()]
+    words += [f"--{name.replace('_', '-')}" for name in ("frozen", "let_live") if start.get(name)]
+    return " ".join(words)
+
+
+def _resets(start: dict[str, Any], end: dict[str, Any]) -> str:
+    done = end.get("resets") or []
+    lines = []
+    for number, reset in enumerate(start.get("resets") or ()):
+        line = draw.clean(reset) if isinstance(reset, str) else draw.quoted(reset)
+        code = done[number].get("exit_code") if number < len(done) else 0
+        lines.append(f"{line}   (exit {code})" if code else line)
+    return "\n".join(lines)
+
+
+def _failure(row: look_back.Summary, pen: draw.Pen) -> str:
+    signature = row["signature"]
+    if not signature:
+        return ""
+    digest = pen("dim", f"{signature['kind']} {signature['digest'][:8]}")
+    return f"{draw.clean(signature['title'])}   {digest}"
+
+
+def _code(start: dict[str, Any], pen: draw.Pen, *, everything: bool) -> str:
+    if start.get("code_problem"):
+        return f"not recorded: {draw.clean(str(start['code_problem']))}"
+    lines: list[str] = []
+    for number, root in enumerate((start.get("code") or {}).get("roots") or ()):
+        lines += _root(root, pen, everything=everything, first=number == 0)
+    return "\n".join(lines) or "not recorded"
+
+
+def _root(root: dict[str, Any], pen: draw.Pen, *, everything: bool, first: bool) -> list[str]:
+    kinds = (("changed", "M"), ("new", "A"), ("deleted", "D"))
+    counts = [f"{len(root[kind])} {kind}" for kind, _ in kinds if root.get(kind)]
+    base = str(root.get("base") or "")[:7] or "no commit"
+    where = "" if first else f"   {draw.clean(_tilde(str(root.get('path', ''))))}"
+    lines = [f"{base}{' + ' + ', '.join(counts) if counts else ''}{where}"]
+    files = [
+        f"  {sign} {draw.clean(path)}" for kind, sign in kinds for path in root.get(kind) or ()
+    ]
+    shown = files if everything or len(files) <= _FILES_SHOWN else files[: _FILES_SHOWN - 1]
+    lines += shown
+    if len(files) > len(shown):
+        lines.append(pen("dim", f"  ... and {len(files) - len(shown)} more: rl show --code"))
+    for left in root.get("left_out") or ():
+        path, why = draw.clean(str(left.get("path"))), draw.clean(str(left.get("why")))
+        lines.append(pen("yellow", f"  not kept: {path} {draw.size(left.get('size') or 0)}, {why}"))
+    if root.get("problem"):
+        lines.append(pen("yellow", f"  problem: {draw.clean(str(root['problem']))}"))
+    return lines
+
+
+def _listed(values: Any, before: str) -> str:
+    names = [draw.clean(str(value)) for value in values or ()]
+    return before + ", ".join(names) if names else ""
+
+
+def _env(env: dict[str, Any], *, everything: bool) -> str:
+    values, hashes = env.get("values") or {}, env.get("hashes") or {}
+    redacted = env.get("redacted") or []
+    if not (values or hashes or redacted):
+        return ""
+    count = draw.plural(len({*values, *hashes, *redacted}), "name")
+    line = f"{count}: {len(values)} with values, {len(redacted)} redacted"
+    if not everything:
+        names = ", ".join(draw.clean(name) for name in redacted[:4])
+        return f"{line} ({names}{', ...' if len(redacted) > 4 else ''})" if redacted else line
+    lines = [line, *(f"{name}={draw.quote(str(value))}" for name, value in values.items())]
+    lines += [f"{name} (redacted)" for name in redacted]
+    lines += [f"{name} (hash {text})" for name, text in hashes.items() if name not in redacted]
+    return "\n".join(draw.clean(one) for one in lines)
+
+
+def _python(python: dict[str, Any]) -> str:
+    return draw.clean(" ".join(str(python.get(k, "")) for k in ("version", "executable"))).strip()
+
+
+def _host(host: dict[str, Any]) -> str:
+    parts = [draw.clean(str(host.get(key) or "")) for key in ("name", "kernel")]
+    parts.append(f"{host['cpus']} cpus" if host.get("cpus") else "")
+    parts.append(draw.size(host["memory_bytes"]) if host.get("memory_bytes") else "")
+    parts += [draw.clean(str(gpu)) for gpu in host.get("gpus") or ()]
+    return ", ".join(part for part in parts if part)
+
+
+def _output_line(trial: Trial) -> str:
+    kept = output_bytes(trial)
+    return f"{draw.size(kept)}: rl show {trial.id} --output" if kept else "none"
