@@ -1,0 +1,125 @@
+"""The user's repository as we see it: where HEAD is, which objects we borrow, how they are pinned.
+
+HEAD is read from its files: asking git would cost a process on every relaunch.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.journal.home import Home
+from relaunch.journal.snapshot.repository import clean_env
+from relaunch.proc.capture import Captured, capture
+
+BASE = "refs/relaunch/base"
+_KEEP = ("gc.refs/relaunch/*.reflogExpire", "gc.refs/relaunch/*.reflogExpireUnreachable")
+
+
+def read_head(home: Home) -> str:
+    """Return the commit of HEAD; empty before the first commit and outside git."""
+    if not home.git_dir:
+        return ""
+    text = _read(os.path.join(home.git_dir, "HEAD")).strip()
+    for _ in range(5):
+        if not text.startswith("ref:"):
+            return text if _is_oid(text) else ""
+        name = text[4:].strip()
+        if name == "refs/heads/.invalid":  # reftable keeps its refs where we do not read
+            return _ask_head(home)
+        text = (
+            _read(os.path.join(home.git_dir, name)).strip()
+            or _read(os.path.join(home.common_dir, name)).strip()
+            or _packed(home.common_dir, name)
+        )
+    return ""
+
+
+def uses_sha256(home: Home) -> bool:
+    """Tell the object format of the user's repository."""
+    config = _read(os.path.join(home.common_dir, "config")).lower() if home.common_dir else ""
+    return "objectformat" in config and "sha256" in config
+
+
+def objects_of(home: Home) -> str:
+    """Return the folder of the objects that can be borrowed."""
+    return os.path.join(home.common_dir, "objects")
+
+
+def pin(home: Home, commit: str) -> bool:
+    """Keep `commit` in the user's repository from its gc, for good; False if that cannot be.
+
+    One ref with a reflog that never expires: no branch, no line more in `git log --all`.
+    """
+    log = os.path.join(home.common_dir, "logs", BASE)
+    if f" {commit} " in _read(log):
+        return True
+    if not os.access(home.common_dir, os.W_OK):
+        return False
+    if '[gc "refs/relaunch/*"]' not in _read(os.path.join(home.common_dir, "config")):
+        for name in _KEEP:
+            if user_git(home, "config", "--local", name, "never").code:
+                return False
+    args = ("update-ref", "-m", "base of a trial", "--create-reflog", BASE, commit)
+    return user_git(home, *args).code == 0
+
+
+def user_git(home: Home, *args: str) -> Captured:
+    """Run git on the user's own repository, with the user's hooks switched off."""
+    env = {**clean_env(), "GIT_DIR": home.git_dir, "GIT_WORK_TREE": home.project}
+    env |= {"GIT_COMMITTER_NAME": "relaunch", "GIT_COMMITTER_EMAIL": "relaunch@localhost"}
+    return capture(("git", "-C", home.project, "-c", "core.hooksPath=/dev/null", *args), env=env)
+
+
+def _ask_head(home: Home) -> str:
+    done = user_git(home, "rev-parse", "--verify", "-q", "HEAD")
+    return done.text.strip() if not done.code else ""
+
+
+def _packed(common_dir: str, name: str) -> str:
+    text = _read(os.path.join(common_dir, "packed-refs"))
+    end = text.find(f" {name}\n")
+    return text[text.rfind("\n", 0, end) + 1 : end] if end > 0 else ""
+
+
+def _is_oid(text: str) -> bool:
+    return len(text) in (40, 64) and not text.strip("0123456789abcdef")
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def settings_signature(home: Home) -> list[int]:
+    """Return what changes when a settings file of git does."""
+    home_dir = os.environ.get("HOME", "")
+    xdg = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home_dir, ".config")
+    found = []
+    for path in (
+        os.path.join(home.common_dir, "config"),
+        os.path.join(home.git_dir, "config.worktree"),
+        os.environ.get("GIT_CONFIG_GLOBAL") or os.path.join(home_dir, ".gitconfig"),
+        os.path.join(xdg, "git", "config"),
+        "/etc/gitconfig",
+    ):
+        try:
+            found.append(os.stat(path).st_mtime_ns)
+        except OSError:
+            found.append(0)
+    return found
+
+
+def excludes_file(home: Home) -> str:
+    """Return the excludes file of the user's own settings; empty if there is none."""
+    keep = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in keep}
+    argv = ("git", "-C", home.project, "config", "--path", "core.excludesFile")
+    done = capture(argv, env={**env, "GIT_DIR": home.git_dir})
+    if not done.code:
+        return done.text.rstrip("\n")
+    xdg = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
+    path = os.path.join(xdg, "git", "ignore")
+    return path if os.path.exists(path) else ""

@@ -1,0 +1,208 @@
+"""Our private git repository beside the journal, and the one way in which git is called.
+
+It keeps bytes exactly (no line-end conversion, no filters), obeys no setting of the user, and never
+collects garbage by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from relaunch.errors import SnapshotError
+from relaunch.journal.store import write_file
+from relaunch.proc.capture import capture
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from relaunch.proc.capture import Captured
+
+SNAPSHOTS = "refs/relaunch/snapshots"
+_WHO = "relaunch <relaunch@localhost>"
+
+_CONFIG = """\
+[core]
+\trepositoryformatversion = {version}
+\tbare = false
+\tfilemode = true
+\tsymlinks = true
+\tignorecase = false
+\tprecomposeunicode = false
+\ttrustctime = true
+\tcheckStat = default
+\tfsmonitor = false
+\tuntrackedCache = false
+\tsplitIndex = false
+\tsparseCheckout = false
+\tautocrlf = false
+\tsafecrlf = false
+\teol = lf
+\tlogAllRefUpdates = true
+\thooksPath = /dev/null
+\tlooseCompression = 1
+\tprotectHFS = false
+\tprotectNTFS = false
+[gc]
+\tauto = 0
+\treflogExpire = never
+\treflogExpireUnreachable = never
+[maintenance]
+\tauto = false
+[index]
+\tthreads = 1
+"""
+_SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+# `false` is no valid working-tree-encoding: git dies of it, so that one is unset.
+_ATTRIBUTES = "* -text -filter -ident !eol !working-tree-encoding !crlf\n"
+_OUTSIDE_GIT = """\
+__pycache__/
+*.py[co]
+.venv/
+venv/
+node_modules/
+.mypy_cache/
+.pytest_cache/
+.ruff_cache/
+.ipynb_checkpoints/
+"""
+_env: dict[str, str] = {}
+
+
+class Repository:
+    """A private repository of one object format."""
+
+    def __init__(self, journal: str, *, sha256: bool = False) -> None:
+        """Use `<journal>/git`; nothing is written before `ensure`."""
+        self.path = os.path.join(journal, "git-sha256" if sha256 else "git")
+        self.sha256 = sha256
+        self.objects = os.path.join(self.path, "objects")
+        self.outside_git = os.path.join(self.path, "info", "outside-git")
+
+    def ensure(self) -> None:
+        """Make the repository; cheap when it is there, and mends what is missing of it."""
+        try:
+            if os.path.exists(self.outside_git) and os.path.isdir(self.objects):
+                return
+            self.mend()
+        except OSError as error:
+            raise SnapshotError(f"cannot write {self.path}: {error.strerror}") from None
+
+    def mend(self) -> None:
+        """Write all but the objects anew. `git init` would cost a process and read templates."""
+        for folder in ("objects/info", "objects/pack", "refs", "info", "roots"):
+            os.makedirs(os.path.join(self.path, folder), mode=0o700, exist_ok=True)
+        config = _CONFIG.format(version=int(self.sha256)) + (_SHA256 if self.sha256 else "")
+        self._put("config", config)
+        self._put("HEAD", "ref: refs/heads/none\n")
+        self._put("info/attributes", _ATTRIBUTES)
+        self._put("info/exclude", "")
+        self._put("info/outside-git", _OUTSIDE_GIT)  # last: its presence says all is there
+
+    def _put(self, name: str, text: str) -> None:
+        write_file(os.path.join(self.path, name), text.encode())
+
+    def git(
+        self,
+        top: str,
+        *args: str,
+        index: str = "",
+        borrow: Sequence[str] = (),
+        data: bytes = b"",
+    ) -> Captured:
+        """Run git on the work tree `top`; `borrow` lists object folders that may be read too."""
+        env = {**clean_env(), "GIT_DIR": self.path, "GIT_WORK_TREE": top}
+        env["GIT_OBJECT_DIRECTORY"] = self.objects
+        if index:
+            env["GIT_INDEX_FILE"] = index
+        if borrow:
+            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ":".join(map(_quoted, borrow))
+        done = capture(("git", "-C", top, *args), env=env, data=data)
+        if done.code == 127:
+            raise SnapshotError("git cannot be started: the code is not kept", hint="rl doctor")
+        return done
+
+    def must(
+        self,
+        top: str,
+        *args: str,
+        index: str = "",
+        borrow: Sequence[str] = (),
+        data: bytes = b"",
+    ) -> bytes:
+        """Run git and return its output; SnapshotError with its first line if it fails."""
+        done = self.git(top, *args, index=index, borrow=borrow, data=data)
+        if done.code:
+            raise SnapshotError(f"git {args[0]} in {top}: {complaint(done)}")
+        return done.out
+
+    def has(self, oid: str) -> bool:
+        """Tell whether an object can be here; packs are not looked into."""
+        if os.path.exists(os.path.join(self.objects, oid[:2], oid[2:])):
+            return True
+        try:
+            return bool(os.listdir(os.path.join(self.objects, "pack")))
+        except OSError:
+            return False
+
+    def remember(self, tree: str) -> None:
+        """Keep `tree` from any garbage collection: one ref, and a reflog line for each tree."""
+        log = os.path.join(self.path, "logs", SNAPSHOTS)
+        line = f"{'0' * len(tree)} {tree} {_WHO} {int(time.time())} +0000\tsnapshot\n"
+        try:
+            try:
+                _append(log, line)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(log), mode=0o700, exist_ok=True)
+                _append(log, line)
+            ref = os.path.join(self.path, SNAPSHOTS)
+            if not os.path.exists(ref):
+                os.makedirs(os.path.dirname(ref), mode=0o700, exist_ok=True)
+                write_file(ref, f"{tree}\n".encode())
+        except OSError as error:
+            raise SnapshotError(f"cannot write {log}: {error.strerror}") from None
+
+
+def clean_env() -> dict[str, str]:
+    """Return the environment without the user's git variables and git's own settings files."""
+    if not _env:
+        _env.update({k: v for k, v in os.environ.items() if not k.startswith("GIT_")})
+        _env.update(
+            LC_ALL="C",
+            GIT_CONFIG_NOSYSTEM="1",
+            GIT_CONFIG_GLOBAL="/dev/null",
+            GIT_OPTIONAL_LOCKS="0",
+            GIT_TERMINAL_PROMPT="0",
+            GIT_NO_LAZY_FETCH="1",
+            GIT_ATTR_NOSYSTEM="1",
+            GIT_LITERAL_PATHSPECS="1",
+            GIT_ADVICE="0",
+        )
+    return _env
+
+
+def complaint(done: Captured) -> str:
+    """Return the line of git's words that says why."""
+    lines = done.err.decode("utf-8", "replace").strip().splitlines()
+    for word in ("No space left", "fatal: ", "error: "):
+        for line in lines:
+            if word in line:
+                return line.removeprefix("fatal: ").removeprefix("error: ")
+    return lines[-1] if lines else f"ended with {done.code}"
+
+
+def _append(path: str, line: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, line.encode())
+    finally:
+        os.close(fd)
+
+
+def _quoted(path: str) -> str:
+    """Quote a path for git's colon-separated lists where it must be."""
+    if ":" not in path and not path.startswith('"') and "\n" not in path:
+        return path
+    inner = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{inner}"'
