@@ -1,4 +1,4 @@
-"""Read Python tracebacks out of output: every style, chained, grouped, interleaved, cut short."""
+"""Read Python tracebacks out of output: every style, chained, grouped, interleaved, cut short.
 
 Nothing here decides which traceback matters; `read.py` does. The readers are forgiving: a line that
 fits nowhere is somebody else's output, and the search for the exception goes on behind it.
