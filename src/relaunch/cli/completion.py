@@ -1,0 +1,35 @@
+"""`rl completion SHELL`: prints the static completion; nothing of ours runs when a shell starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+HELP = "shell completion for bash, zsh and fish"
+EXAMPLES = """\
+examples:
+  rl doctor --fix completion              install it for the shells you use
+  rl completion bash > ~/.local/share/bash-completion/completions/rl
+  rl completion zsh > ~/.zfunc/_rl        in a folder of $fpath, before compinit
+  rl completion fish > ~/.config/fish/completions/rl.fish
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the shell."""
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to complete in")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the file of that shell."""
+    from relaunch.desk.complete import completion
+
+    sys.stdout.write(completion(args.shell))
+    if sys.stdout.isatty():
+        sys.stdout.flush()
+        print(f"rl: to install it: rl doctor --fix completion{os.linesep}", end="", file=sys.stderr)
+    return 0

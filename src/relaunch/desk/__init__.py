@@ -1,0 +1,1 @@
+"""The person's desk: dotfiles, completion, and what works on this machine."""

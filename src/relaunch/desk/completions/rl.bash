@@ -1,0 +1,99 @@
+# bash completion for rl. Written by scripts/completions.py; do not edit.
+_rl() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb= i
+    local options= words= values=
+    COMPREPLY=()
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] && { _rl_program $((i + 1)); return; }
+    done
+    if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
+    if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
+    if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
+    if ((COMP_CWORD == 1)); then words='run log doctor completion'; fi
+    case $verb in -)
+        if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
+    esac
+    case $verb in
+    ''|run)
+        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        case $prev in
+        -m|--note) values='text' ;;
+        --reset) values='command' ;;
+        -s|--set) values='sets' ;;
+        -n|--times) values='text' ;;
+        --timeout) values='text' ;;
+        --until) values='text' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --src) values='dir' ;;
+        --env) values='text' ;;
+        --name) values='text' ;;
+        --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    log)
+        options='-h --help -n --all --set --verdict --signature --since --text --command --reverse --json --color'
+        case $prev in
+        -n) values='text' ;;
+        --set) values='text' ;;
+        --verdict) values='text' ;;
+        --signature) values='text' ;;
+        --since) values='text' ;;
+        --text) values='text' ;;
+        --command) values='text' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    doctor)
+        options='-h --help --fix --undo --force -y --yes --json'
+        case $prev in
+        --fix) values='all completion emacs history inputrc nano nvim pdb vim' ;;
+        esac
+        ;;
+    completion)
+        options='-h --help'
+        words='bash zsh fish'
+        ;;
+    esac
+    case $values in
+    '') ;;
+    text) return ;;
+    file|command) _rl_files; return ;;
+    dir) compopt -o filenames 2>/dev/null
+        while IFS= read -r i; do COMPREPLY+=("$i"); done < <(compgen -d -- "$cur"); return ;;
+    sets) _rl_sets; return ;;
+    *) COMPREPLY=($(compgen -W "$values" -- "$cur")); return ;;
+    esac
+    if [[ $cur == -* ]]; then words=$options; fi
+    COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+
+_rl_files() {
+    local name
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen -f -- "$cur")
+}
+
+# The sets that lie here, as conf@NAME; several are joined by commas.
+_rl_sets() {
+    local before= last=$cur path name
+    case $cur in *,*) before=${cur%,*}, last=${cur##*,} ;; esac
+    for path in *@*; do
+        name=${path#*@}
+        if [[ -e $path && $name == "$last"* ]]; then COMPREPLY+=("$before$name"); fi
+    done
+}
+
+# After -- the words belong to the program: complete them as without rl.
+_rl_program() {
+    local cur=${COMP_WORDS[COMP_CWORD]} name
+    if declare -F _comp_command_offset >/dev/null; then _comp_command_offset "$1"; return; fi
+    if declare -F _command_offset >/dev/null; then _command_offset "$1"; return; fi
+    if ((COMP_CWORD == $1)) && [[ $cur != */* ]]; then
+        while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen -c -- "$cur")
+    fi
+    _rl_files
+}
+
+complete -F _rl rl relaunch

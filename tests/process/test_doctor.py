@@ -1,0 +1,325 @@
+"""rl doctor: what it finds is so, what it fixes works in the real program, and undo is exact."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import World
+from needs import needs
+from shells import Terminal
+
+PYTHONS = ("python3.11", "python3.12", "python3.13")
+
+
+@pytest.fixture
+def bash_world(world: World) -> World:
+    world.env["SHELL"] = "/bin/bash"
+    world.env["XDG_STATE_HOME"] = str(world.root / "state")
+    (world.home / ".bashrc").write_text("shopt -s histappend\nPS1='ready> '\n")
+    return world
+
+
+@pytest.fixture
+def zsh_world(world: World) -> World:
+    needs("zsh")
+    world.env["SHELL"] = "/usr/bin/zsh"
+    (world.home / ".zshrc").write_text("PS1='ready> '\n")
+    return world
+
+
+def fix(world: World, name: str) -> None:
+    done = world.rl("doctor", "--fix", name, "--yes")
+    assert done.returncode == 0, done.stderr
+
+
+def report(world: World) -> dict:
+    done = world.rl("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict = json.loads(done.stdout)
+    return found
+
+
+def advice(world: World, fix: str) -> dict:
+    found: dict = next(one for one in report(world)["desk"] if one["fix"] == fix)
+    return found
+
+
+def tree(folder: Path) -> dict:
+    """Everything under a folder, exactly; the backups are kept elsewhere."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        info = path.lstat()
+        content = path.read_bytes() if path.is_file() else b""
+        mtime_ns = 0 if path.is_dir() else info.st_mtime_ns
+        found[str(path)] = (info.st_mode, content, mtime_ns)
+    return found
+
+
+# --- the shell's history --------------------------------------------------------------------------
+
+
+def killed_history(world: World, argv: list[str], history: str) -> list[str]:
+    """Run three commands in an interactive shell, kill it, and see what it kept."""
+    shell = Terminal(argv, world.env, world.project)
+    try:
+        at = shell.wait("ready> ")
+        for word in ("one", "two", "three"):
+            shell.type(f"echo said-{word}\n")
+            at = shell.wait(rf"[\r\n]said-{word}\s[\s\S]*ready> ", after=at)
+        shell.kill()
+    finally:
+        shell.close()
+    path = world.home / history
+    text = path.read_text() if path.exists() else ""
+    return re.findall(r"echo said-(\w+)", text)
+
+
+def test_a_killed_bash_loses_its_history_without_the_fix_and_keeps_it_with(bash_world):
+    assert killed_history(bash_world, ["bash", "-i"], ".bash_history") == []
+    assert "`history -a` missing" in advice(bash_world, "history")["text"]
+    fix(bash_world, "history")
+    kept = killed_history(bash_world, ["bash", "-i"], ".bash_history")
+    assert kept == ["one", "two", "three"]
+    assert advice(bash_world, "history")["ok"]
+
+
+def test_the_history_fix_leaves_a_prompt_command_working(bash_world):
+    bashrc = bash_world.home / ".bashrc"
+    bashrc.write_text("PS1='ready> '\nPROMPT_COMMAND='echo [status $?];'\n")
+    fix(bash_world, "history")
+    shell = Terminal(["bash", "-i"], bash_world.env, bash_world.project)
+    try:
+        at = shell.wait("ready> ")
+        shell.type("(exit 7)\n")
+        at = shell.wait(r"\[status 7\]\s+ready> ", after=at)
+        shell.type("declare -p PROMPT_COMMAND; echo done\n")
+        shell.wait(r"history -a[\s\S]*done", after=at)
+        assert "syntax error" not in shell.screen
+    finally:
+        shell.close()
+
+
+def test_a_killed_zsh_loses_its_history_without_the_fix_and_keeps_it_with(zsh_world):
+    argv = ["zsh", "-i", "-o", "no_global_rcs"]
+    assert killed_history(zsh_world, argv, ".zsh_history") == []
+    assert not advice(zsh_world, "history")["ok"]
+    fix(zsh_world, "history")
+    assert killed_history(zsh_world, argv, ".zsh_history") == ["one", "two", "three"]
+    assert advice(zsh_world, "history")["ok"]
+
+
+def test_history_written_by_a_sourced_file_is_seen(bash_world):
+    (bash_world.home / ".bash_prompt").write_text("PROMPT_COMMAND='history -a'\n")
+    (bash_world.home / ".bashrc").write_text("[ -f ~/.bash_prompt ] && . ~/.bash_prompt\n")
+    assert advice(bash_world, "history")["ok"]
+
+
+# --- inputrc, nano, vim, pdb ----------------------------------------------------------------------
+
+
+def test_arrow_up_finds_what_begins_with_the_typed_words(bash_world):
+    fix(bash_world, "inputrc")
+    shell = Terminal(["bash", "-i"], bash_world.env, bash_world.project)
+    try:
+        at = shell.wait("ready> ")
+        for word in ("alpha", "beta"):
+            shell.type(f"echo {word}-$((40 + 2))\n")
+            at = shell.wait(rf"{word}-42\s+ready> ", after=at)
+        shell.type("echo a\x1b[A")
+        at = shell.wait(r"echo alpha-\$", after=at)
+        shell.type("\n")
+        shell.wait(r"[\r\n]alpha-42\s+ready> ", after=at)
+    finally:
+        shell.close()
+
+
+def test_a_new_inputrc_keeps_the_systems_bindings(bash_world):
+    fix(bash_world, "inputrc")
+    assert (bash_world.home / ".inputrc").read_text().startswith("$include /etc/inputrc\n")
+
+
+def test_nano_leaves_a_lock_beside_the_file_it_edits(world: World):
+    needs("nano")
+    fix(world, "nano")
+    world.write("code.py", "x = 1\n")
+    nano = Terminal(["nano", "code.py"], world.env, world.project)
+    try:
+        nano.wait("x = 1")
+        assert (world.project / ".code.py.swp").exists()
+    finally:
+        nano.close()
+
+
+def test_vim_without_swap_files_is_told_and_mended(world: World):
+    needs("vim")
+    vimrc = world.home / ".vimrc"
+    vimrc.write_text('" set swapfile\nset nocompatible noswapfile\n')
+    assert "invisible" in advice(world, "vim")["text"]
+    fix(world, "vim")
+    assert advice(world, "vim")["ok"]
+    ask = ["vim", "-es", "-u", str(vimrc), "+verbose set swapfile?", "+qa!"]
+    said = subprocess.run(ask, env=world.env, capture_output=True, text=True, timeout=60)
+    shown = said.stdout + said.stderr
+    assert "swapfile" in shown
+    assert "noswapfile" not in shown
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_pdb_aliases_work_in_every_python_we_support(world: World, python):
+    found = subprocess.run([python, "-c", ""], env=world.env, capture_output=True, check=False)
+    if python == f"python3.{sys.version_info.minor}":
+        python = sys.executable
+    elif found.returncode:
+        pytest.skip(f"no working {python} on this PATH")
+    fix(world, "pdb")
+    world.write(
+        "prog.py",
+        "class Box:\n    def __init__(self):\n        self.size = 41\n\n\n"
+        "def grow(box):\n    box.size += 1\n    return box\n\n\n"
+        "box = Box()\ngrow(box)\nprint('the end')\n",
+    )
+    typed = "b 12\nc\npd box\nsl\nnl\npd\nq\n"
+    done = subprocess.run(
+        [python, "-m", "pdb", "prog.py"], input=typed, env=world.env, cwd=world.project,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    shown = done.stdout
+    assert "{'size': 41}" in shown, shown
+    assert re.search(r"6\s+->\s*def grow", shown), shown
+    assert re.search(r"7\s+->\s+box\.size", shown), shown
+    assert "{'box': <__main__.Box" in shown, shown
+    assert "***" not in shown, shown
+    assert "%" not in shown, shown
+
+
+# --- writing and taking back ----------------------------------------------------------------------
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_written(bash_world):
+    before = tree(bash_world.home)
+    done = bash_world.rl("doctor", "--fix", "all")
+    assert done.returncode == 2
+    assert "+# >>> relaunch: history" in done.stdout
+    assert "add --yes" in done.stderr
+    assert tree(bash_world.home) == before
+
+
+def test_on_a_terminal_it_asks_and_no_means_no(bash_world):
+    argv = [sys.executable, "-m", "relaunch", "doctor", "--fix", "history"]
+    before = tree(bash_world.home)
+    for answer, code in (("n", 1), ("y", 0)):
+        terminal = Terminal(argv, bash_world.env, bash_world.project)
+        try:
+            terminal.wait(r"write 1 file\? \[y/N\] ")
+            assert tree(bash_world.home) == before
+            terminal.type(f"{answer}\n")
+            terminal.wait("nothing was changed" if code else "backup in")
+            assert terminal.process.wait(30) == code
+        finally:
+            terminal.close()
+    assert tree(bash_world.home) != before
+
+
+def test_everything_can_be_fixed_at_once_and_taken_back_exactly(bash_world):
+    bashrc = bash_world.home / ".bashrc"
+    real = bash_world.home / "dotfiles"
+    real.mkdir()
+    (real / "nanorc").write_bytes(b"# caf\xe9, no newline at the end")
+    (real / "nanorc").chmod(0o640)
+    (bash_world.home / ".nanorc").symlink_to("dotfiles/nanorc")
+    os.utime(bashrc, ns=(10**18, 10**18 + 7))
+    before = tree(bash_world.home)
+    fix(bash_world, "all")
+    assert all(one["ok"] for one in report(bash_world)["desk"])
+    assert (bash_world.home / ".nanorc").is_symlink()
+    assert (real / "nanorc").stat().st_mode & 0o777 == 0o640
+    assert (real / "nanorc").read_bytes().startswith(b"# caf\xe9, no newline at the end\n")
+    done = bash_world.rl("doctor", "--undo")
+    assert done.returncode == 0, done.stderr
+    assert tree(bash_world.home) == before
+
+
+def test_fixing_twice_changes_nothing_the_second_time(bash_world):
+    fix(bash_world, "all")
+    before = tree(bash_world.home)
+    done = bash_world.rl("doctor", "--fix", "all", "--yes")
+    assert "nothing to fix" in done.stderr
+    assert tree(bash_world.home) == before
+
+
+def test_undo_takes_back_one_fix_at_a_time_latest_first(bash_world):
+    start = tree(bash_world.home)
+    fix(bash_world, "history")
+    middle = tree(bash_world.home)
+    fix(bash_world, "completion")
+    assert bash_world.rl("doctor", "--undo").returncode == 0
+    assert tree(bash_world.home) == middle
+    assert bash_world.rl("doctor", "--undo").returncode == 0
+    assert tree(bash_world.home) == start
+    done = bash_world.rl("doctor", "--undo")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "nothing to undo" in done.stderr
+
+
+def test_undo_refuses_a_file_that_was_edited_since_and_shows_how(bash_world):
+    bashrc = bash_world.home / ".bashrc"
+    old = bashrc.read_bytes()
+    fix(bash_world, "all")
+    with bashrc.open("a") as file:
+        file.write("alias mine=true\n")
+    edited = tree(bash_world.home)
+    done = bash_world.rl("doctor", "--undo")
+    assert done.returncode == 2
+    assert "was edited since" in done.stderr
+    assert "-alias mine=true" in done.stdout
+    assert tree(bash_world.home) == edited
+    assert bash_world.rl("doctor", "--undo", "--force").returncode == 0
+    assert bashrc.read_bytes() == old
+
+
+def test_a_file_that_cannot_be_read_is_one_line(bash_world):
+    (bash_world.home / ".inputrc").mkdir()
+    done = bash_world.rl("doctor", "--fix", "inputrc", "--yes")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert ".inputrc cannot be read: Is a directory" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--fix", "histroy"], ["--fix", "all", "--undo"], ["--fixx"]])
+def test_wrong_words_are_one_line_and_exit_2(world: World, words):
+    done = world.rl("doctor", *words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+
+def test_the_report_changes_nothing_and_fits_80_columns(bash_world):
+    before = tree(bash_world.home), tree(bash_world.project)
+    done = bash_world.rl("doctor")
+    assert done.returncode == 0, done.stderr
+    assert max(len(line) for line in done.stdout.splitlines() if "/" not in line) <= 80
+    assert "fix: rl doctor --fix history" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert (tree(bash_world.home), tree(bash_world.project)) == before
+
+
+def test_every_ladder_stands_on_a_rung_and_the_hook_is_proven(world: World):
+    found = {ladder["name"]: ladder for ladder in report(world)["ladders"]}
+    assert all(ladder["taken"] for ladder in found.values())
+    assert found["code"]["taken"] == "your repository"
+    assert found["failures"]["taken"] == "hook"
+    assert found["journal"]["taken"] == "locked"
+
+
+def test_without_git_the_ladder_says_what_is_lost(world: World, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = world.rl("doctor", "--json", env={"PATH": str(tmp_path / "empty")})
+    code = next(x for x in json.loads(done.stdout)["ladders"] if x["name"] == "code")
+    assert code["taken"] == "none"
+    assert code["rungs"][1]["raise_it"] == "install git"
