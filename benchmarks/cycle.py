@@ -11,13 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import added, install, machine
+from benchmarks import added, install, machine, snapshot, start, throughput
 from benchmarks.run import Run
 from benchmarks.spend import Unmeasured
 from benchmarks.table import Met, Row, Table
 
 SUBJECTS: dict[str, Callable[[Run], Table]] = {
     "added": added.measure,
+    "start": start.measure,
+    "snapshot": snapshot.measure,
+    "throughput": throughput.measure,
 }
 RESULTS = Path(__file__).parent / "RESULTS.md"
 MISSED, UNMEASURED = 1, 3
@@ -72,6 +75,7 @@ def _prepare(options: argparse.Namespace, work: Path) -> Run:
     return Run(
         python=options.python,
         rl=(rl,),
+        rl_python=str(Path(rl).parent / "python"),
         work=work,
         rounds=options.rounds or (5 if options.quick else 15),
         quick=options.quick,

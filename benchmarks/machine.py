@@ -35,9 +35,4 @@ def _said(argv: list[str]) -> str:
         out = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return "absent"
-    return (
-        out.strip()
-        .removeprefix(argv[0] + " from ")
-        .removeprefix("git version ")
-        .removeprefix("Python ")
-    )
+    return next((word for word in out.split() if word[0].isdigit()), out.strip())

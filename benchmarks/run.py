@@ -17,6 +17,8 @@ class Run:
     """Makes the environments."""
     rl: tuple[str, ...]
     """The command measured as `rl`."""
+    rl_python: str
+    """The interpreter that `rl` runs on, where `import relaunch` works."""
     work: Path
     """A folder for repositories, removed in the end."""
     rounds: int

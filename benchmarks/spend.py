@@ -199,9 +199,7 @@ def _drain_until_exit(pid: int, fd: int, stdout: Stdout) -> tuple[int, bytes]:
                 break
             block = _read(fd) if ready == fd or _readable(fd) else b""
             seen += len(block)
-            tail = (
-                (tail + block)[-_KEPT_BYTES:] if len(block) < _KEPT_BYTES else block[-_KEPT_BYTES:]
-            )
+            tail = (tail + block[-_KEPT_BYTES:])[-_KEPT_BYTES:]
             if not block:
                 if ready == ended:
                     done = True

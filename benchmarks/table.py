@@ -61,10 +61,8 @@ class Table:
         head = (*self.columns, "ratio", "target", "")
         lines = [head, *(_cells(row, len(self.columns)) for row in self.rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-        rule = [
-            ("-" * width if i == 0 else "-" * (width - 1) + ":") for i, width in enumerate(widths)
-        ]
-        rule[-1] = "-" * widths[-1]
+        rule = ["-" * (width - 1) + ":" for width in widths]
+        rule[0], rule[-1] = "-" * widths[0], "-" * widths[-1]
         body = [_line(head, widths), "| " + " | ".join(rule) + " |"]
         body += [_line(line, widths) for line in lines[1:]]
         notes = [f"- {row.cells[0]}: {row.unmeasured}" for row in self.rows if row.unmeasured]
