@@ -28,15 +28,15 @@ class SourceGuard:
 
     def to_front(self) -> None:
         """Stand before every finder but pytest's, which must see modules to rewrite asserts."""
-        finders = sys.meta_path
+        finders = sys.meta_path  # type: list  # type: ignore[type-arg]  # `list[...]` is 3.9
         at = 0
         while at < len(finders) and type(finders[at]).__name__ == "AssertionRewritingHook":
             at += 1
-        if at < len(finders) and finders[at] is self:  # type: ignore[comparison-overlap]  # by duck
+        if at < len(finders) and finders[at] is self:
             return
         if self in finders:
-            finders.remove(self)  # type: ignore[arg-type]  # a finder by duck typing
-        finders.insert(at, self)  # type: ignore[arg-type]  # a finder by duck typing
+            finders.remove(self)
+        finders.insert(at, self)
 
     def invalidate_caches(self) -> None:
         """Be a finder like any other to `importlib.invalidate_caches()`."""

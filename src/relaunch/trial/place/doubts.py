@@ -32,7 +32,7 @@ def doubts(
 ) -> list[str]:
     """Return one line per doubt.
 
-    `changed` are files that differ from the last snapshot or are gone, relative to `project` or not.
+    `changed` are files that differ from the last snapshot or are gone; relative to `project`.
     """
     start = find_start(argv, env, cwd)
     lines = missing_pythonpath(env, cwd)

@@ -1,0 +1,268 @@
+"""Config sets: files or folders behind one link, `conf -> conf@base`, moved by rename.
+
+Every change is written down in the journal's folder first, so that whoever comes after a kill can
+finish it or take it back. Links move only under the lock of `hold.py`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch import jsontext
+from relaunch.errors import PlaceError
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+BASE = "base"
+_STATE = "sets.json"
+_KNOWN = "sets.links.json"
+
+
+class SetLink(Record):
+    """One link and the names of what it may point to: `before` + set + `after`, absolute."""
+
+    link: str
+    before: str
+    after: str = ""
+
+    def variant(self, name: str) -> str:
+        """Return the path of this link's file or folder for a set."""
+        return f"{self.before}{name}{self.after}"
+
+    def target(self, name: str) -> str:
+        """Return what the link has to say to point to a set: relative, so a project can move."""
+        return os.path.relpath(self.variant(name), os.path.dirname(self.link))
+
+    def name_in(self, target: str) -> str:
+        """Return the set a link's target belongs to; empty when it is none of ours."""
+        path = os.path.normpath(os.path.join(os.path.dirname(self.link), target))
+        name = path[len(self.before) : len(path) - len(self.after)]
+        fits = path.startswith(self.before) and path.endswith(self.after) and "/" not in name
+        return name if fits else ""
+
+
+class ConfigSets(Record):
+    """The links of a project that move together, and the variable that carries the set's name."""
+
+    project: str
+    links: tuple[SetLink, ...] = ()
+    flag: str = ""
+
+
+def find_sets(
+    project: str, *, configured: Mapping[str, str], flag: str = "", journal: str = ""
+) -> ConfigSets:
+    """Return the sets of a project: those configured (link = pattern), those made, those seen."""
+    links = dict(configured)
+    for link in [*_known_links(journal), *_visible_links(project)]:
+        links.setdefault(link, link + "@*")
+    found = tuple(set_link(project, link, pattern) for link, pattern in links.items())
+    return ConfigSets(project=project, links=found, flag=flag)
+
+
+def set_link(project: str, link: str, pattern: str = "") -> SetLink:
+    """Read one line of `[sets]`; without a pattern it is `link@*`."""
+    before, star, after = (pattern or link + "@*").partition("*")
+    if not star or "*" in after or "/" in after:
+        raise PlaceError(
+            f"[sets] {link} = `{pattern}`: one `*` must stand for the set, in the last part",
+            hint=f'{link} = "{link}@*"',
+        )
+    return SetLink(
+        link=_inside(project, link),
+        before=_inside(project, before + "_")[:-1],
+        after=after,
+    )
+
+
+def _inside(project: str, path: str) -> str:
+    return os.path.normpath(os.path.join(project, path))
+
+
+def _known_links(journal: str) -> list[str]:
+    return list(_read(os.path.join(journal, _KNOWN)) or ()) if journal else []
+
+
+def _visible_links(project: str) -> list[str]:
+    """Return the links at the top of the project that point to a sibling `link@something`."""
+    found = []
+    try:
+        with os.scandir(project) as entries:
+            for entry in entries:
+                if entry.is_symlink() and os.readlink(entry.path).startswith(entry.name + "@"):
+                    found.append(entry.name)
+    except OSError:
+        return []
+    return sorted(found)
+
+
+def remember_link(journal: str, project: str, link: str) -> None:
+    """Keep a link that no configuration names, so that it is found in any folder."""
+    known = _known_links(journal)
+    name = os.path.relpath(link, project)
+    if name not in known:
+        _write(os.path.join(journal, _KNOWN), [*known, name])
+
+
+# --- what there is
+
+
+def set_names(sets: ConfigSets) -> list[str]:
+    """Return the names of all sets that have a file or folder behind any link, `base` first."""
+    names = {name for link in sets.links for name in variants(link)}
+    return sorted(names, key=lambda name: (name != BASE, name))
+
+
+def variants(link: SetLink) -> list[str]:
+    """Return the sets that have a file or folder behind this link."""
+    folder, start = os.path.split(link.before)
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return []
+    ends = [
+        entry[len(start) : len(entry) - len(link.after)]
+        for entry in entries
+        if entry.startswith(start) and entry.endswith(link.after) and entry[:1] != "."
+    ]
+    return sorted(name for name in ends if name and link.variant(name) != link.link)
+
+
+def current_name(link: SetLink) -> str:
+    """Return the set a link points to now; empty when it is not one of our links."""
+    try:
+        return link.name_in(os.readlink(link.link))
+    except OSError:
+        return ""
+
+
+def targets_for(sets: ConfigSets, name: str) -> dict[str, str]:
+    """Return link to target for a set; a link without that set goes to `base`, or stays."""
+    if sets.links and name not in set_names(sets):
+        known = ", ".join(set_names(sets)) or "none"
+        raise PlaceError(f"no set `{name}` (there are: {known})", hint=f"rl set new {name}")
+    targets = {}
+    for link in sets.links:
+        if os.path.lexists(link.variant(name)):
+            targets[link.link] = link.target(name)
+        elif os.path.lexists(link.variant(BASE)):
+            targets[link.link] = link.target(BASE)
+    return targets
+
+
+def present_targets(sets: ConfigSets) -> dict[str, str]:
+    """Return link to target as they are on the disk now."""
+    found = {}
+    for link in sets.links:
+        try:
+            found[link.link] = os.readlink(link.link)
+        except OSError:
+            continue
+    return found
+
+
+def resting_targets(sets: ConfigSets, journal: str) -> dict[str, str]:
+    """Return link to target as they are when no trial has them moved."""
+    return {**present_targets(sets), **read_state(journal).get("links", {})}
+
+
+# --- moving, and putting back after a kill
+
+
+def point(link: str, target: str) -> None:
+    """Make `link` say `target` by rename: a reader sees the old or the new one, never none."""
+    if _says(link) == target:
+        return
+    if os.path.lexists(link) and not os.path.islink(link):
+        raise PlaceError(
+            f"{link} is no link any more, something replaced it; it is left as it is",
+            hint=f"mv {link} {link}.mine && ln -s {target} {link}",
+        )
+    fresh = temporary(link)
+    _remove_link(fresh)
+    os.symlink(target, fresh)
+    os.rename(fresh, link)
+
+
+def temporary(link: str) -> str:
+    """Return the name a link has for the moment before it is renamed into place."""
+    folder, name = os.path.split(link)
+    return os.path.join(folder, f".{name}.rl-link")
+
+
+def _says(link: str) -> str | None:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return None
+
+
+def _remove_link(path: str) -> None:
+    if os.path.islink(path):
+        os.unlink(path)
+
+
+def repair(journal: str) -> None:
+    """Finish or take back what a killed relaunch left; the caller holds the lock, alone."""
+    state = read_state(journal)
+    if "convert" in state:
+        _repair_conversion(*state["convert"])
+    for link, target in state.get("links", {}).items():
+        _remove_link(temporary(link))
+        if os.path.islink(link) or not os.path.lexists(link):
+            point(link, target)
+    drop_state(journal)
+
+
+def _repair_conversion(link: str, base: str, target: str) -> None:
+    """Undo a conversion that was not reached, or finish one that lost its link half way."""
+    _remove_link(temporary(link))
+    if not os.path.lexists(link):
+        if os.path.lexists(base):
+            os.symlink(target, link)
+    elif _says(link) != target and _says(base) == target:
+        os.unlink(base)  # our placeholder; what it was to be exchanged with is still in place
+    elif os.path.isfile(base) and not os.path.islink(link) and os.path.isfile(link):
+        os.unlink(base)  # our second name of, or copy of, the file that is still in place
+
+
+def read_state(journal: str) -> dict[str, Any]:
+    """Return what is going on with the links; empty when nothing is."""
+    state = _read(os.path.join(journal, _STATE))
+    return state if isinstance(state, dict) else {}
+
+
+def write_state(journal: str, state: Mapping[str, Any]) -> None:
+    """Say what is about to happen to the links, before it does."""
+    _write(os.path.join(journal, _STATE), dict(state))
+
+
+def drop_state(journal: str) -> None:
+    """Say that nothing is going on any more."""
+    try:
+        os.unlink(os.path.join(journal, _STATE))
+    except FileNotFoundError:
+        pass
+
+
+def _read(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return jsontext.loads(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _write(path: str, value: Any) -> None:
+    fresh = f"{path}.{os.getpid()}"
+    try:
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(jsontext.dumps(value))
+        os.rename(fresh, path)
+    except OSError as error:
+        raise PlaceError(f"cannot note the set in {path}: {error.strerror}") from error
