@@ -123,3 +123,22 @@ def excludes_file(home: Home) -> str:
     xdg = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
     path = os.path.join(xdg, "git", "ignore")
     return path if os.path.exists(path) else ""
+
+
+def index_signature(home: Home) -> list[int]:
+    """Return what changes when the user adds something."""
+    try:
+        found = os.stat(os.path.join(home.git_dir, "index"))
+    except OSError:
+        return []
+    return [found.st_mtime_ns, found.st_size, found.st_ino]
+
+
+def staged_files(home: Home, head: str) -> list[str]:
+    """Name the files in the user's index that HEAD does not have."""
+    if head:
+        args = ("diff-index", "--cached", "--diff-filter=A", "--name-only", "-z", head)
+        done = user_git(home, *args, "--ignore-submodules=all")
+    else:
+        done = user_git(home, "ls-files", "-z")
+    return done.text.split("\0")[:-1] if not done.code else []

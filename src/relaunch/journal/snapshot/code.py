@@ -34,7 +34,7 @@ class LeftOut(Record):
 
 
 class Root(Record):
-    """One work tree of code; paths are relative to it, `changed` to `deleted` tell against `base`."""
+    """One work tree of code; paths are relative to it, `changed` to `deleted` against `base`."""
 
     path: str
     kind: str

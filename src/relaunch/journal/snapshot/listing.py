@@ -1,11 +1,15 @@
-"""What differs between our index and the work tree, by one git process, and what git cannot see."""
+"""What differs between our index and the work tree, as git tells it, and what git does not tell."""
 
 from __future__ import annotations
 
 import os
-import stat
 
+from relaunch.journal.snapshot.state import TICK_NS
 from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LIST = ("ls-files", "-z", "-t", "-m", "-d", "-o", "--directory", "--exclude-standard")
 
@@ -13,10 +17,10 @@ LIST = ("ls-files", "-z", "-t", "-m", "-d", "-o", "--directory", "--exclude-stan
 class Listing(Record):
     """Names relative to the work tree; `folders` hold no file of the index."""
 
-    touched: frozenset[str]
+    touched: frozenset[str] = frozenset()
     """Modified, or gone."""
-    files: tuple[str, ...]
-    folders: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 class Walked(Record):
@@ -51,7 +55,7 @@ def is_repository(path: str) -> bool:
     return os.path.lexists(os.path.join(path, ".git"))
 
 
-def walk(top: str, folder: str, most: int) -> Walked:
+def walk(top: str, folder: str, most: int, skip: tuple[str, ...] = ()) -> Walked:
     """Look into a folder for what git does not tell: empty folders and special files."""
     hollow, specials, has_files, seen = [], [], False, 0
     todo = [folder]
@@ -69,46 +73,54 @@ def walk(top: str, folder: str, most: int) -> Walked:
         for entry in entries:
             path = f"{here}/{entry.name}" if here else entry.name
             if entry.is_dir(follow_symlinks=False):
-                if entry.name != ".git" and not is_repository(os.path.join(top, path)):
+                if entry.name not in (".git", *skip) and not is_repository(entry.path):
                     todo.append(path)
             elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                 has_files = True
             else:
                 specials.append(path)
-    return Walked(
-        hollow=tuple(sorted(hollow)), specials=tuple(sorted(specials)), has_files=has_files
+    return Walked(hollow=tuple(hollow), specials=tuple(specials), has_files=has_files)
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """Return all folders on the way to the paths; the top is the empty name."""
+    found = {""}
+    for path in paths:
+        parent = os.path.dirname(path)
+        while parent not in found:
+            found.add(parent)
+            parent = os.path.dirname(parent)
+    return found
+
+
+def special_files(top: str, table: dict[str, list[object]], now_ns: int) -> bool:
+    """Bring `table` (folder: [time, special files]) up to date; True if it changed.
+
+    Git does not tell of pipes, sockets and devices. A folder's time changes with its entries, so
+    only those that did are read.
+    """
+    changed = False
+    for folder, (when, names) in list(table.items()):
+        path = os.path.join(top, folder)
+        try:
+            at = os.stat(path).st_mtime_ns
+            if at == when:
+                continue
+            found = [entry.name for entry in os.scandir(path) if _is_special(entry)]
+        except OSError:
+            del table[folder]
+            changed = True
+            continue
+        trusted = at if at < now_ns - TICK_NS else 0
+        if trusted != when or found != names:
+            table[folder] = [trusted, found]
+            changed = True
+    return changed
+
+
+def _is_special(entry: os.DirEntry[str]) -> bool:
+    return not (
+        entry.is_file(follow_symlinks=False)
+        or entry.is_dir(follow_symlinks=False)
+        or entry.is_symlink()
     )
-
-
-def kind_of(mode: int) -> str:
-    """Name a special file; empty for regular files and links."""
-    if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
-        return ""
-    for test, name in (
-        (stat.S_ISFIFO, "a pipe"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISBLK, "a device"),
-        (stat.S_ISCHR, "a device"),
-    ):
-        if test(mode):
-            return name
-    return "not a file"
-
-
-def sample_digest(path: str, size: int) -> str:
-    """Hash sixteen samples of a big file: enough to tell versions apart, quick for any size."""
-    from _blake2 import blake2b
-
-    digest = blake2b(b"%d" % size, digest_size=16)
-    block, count = 16384, 16
-    try:
-        with open(path, "rb", buffering=0) as file:
-            if size <= block * count:
-                digest.update(file.read(size))
-            else:
-                for n in range(count):
-                    file.seek((size - block) * n // (count - 1))
-                    digest.update(file.read(block))
-    except OSError:
-        return ""
-    return digest.hexdigest()

@@ -56,17 +56,16 @@ _CONFIG = """\
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 # `false` is no valid working-tree-encoding: git dies of it, so that one is unset.
 _ATTRIBUTES = "* -text -filter -ident !eol !working-tree-encoding !crlf\n"
-_OUTSIDE_GIT = """\
-__pycache__/
-*.py[co]
-.venv/
-venv/
-node_modules/
-.mypy_cache/
-.pytest_cache/
-.ruff_cache/
-.ipynb_checkpoints/
-"""
+SKIPPED_OUTSIDE_GIT = (
+    "__pycache__",
+    ".venv",
+    "venv",
+    "node_modules",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".ipynb_checkpoints",
+)
 _env: dict[str, str] = {}
 
 
@@ -94,11 +93,12 @@ class Repository:
         for folder in ("objects/info", "objects/pack", "refs", "info", "roots"):
             os.makedirs(os.path.join(self.path, folder), mode=0o700, exist_ok=True)
         config = _CONFIG.format(version=int(self.sha256)) + (_SHA256 if self.sha256 else "")
+        outside = "*.py[co]\n" + "".join(f"{name}/\n" for name in SKIPPED_OUTSIDE_GIT)
         self._put("config", config)
         self._put("HEAD", "ref: refs/heads/none\n")
         self._put("info/attributes", _ATTRIBUTES)
         self._put("info/exclude", "")
-        self._put("info/outside-git", _OUTSIDE_GIT)  # last: its presence says all is there
+        self._put("info/outside-git", outside)  # last: its presence says all is there
 
     def _put(self, name: str, text: str) -> None:
         write_file(os.path.join(self.path, name), text.encode())

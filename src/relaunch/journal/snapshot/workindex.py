@@ -1,0 +1,186 @@
+"""Our own git index of one work tree: all that git is asked to do with it.
+
+A snapshot works on a copy and publishes it at the end: a kill at any moment leaves the last one.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import SnapshotError
+from relaunch.journal.home import Home
+from relaunch.journal.snapshot import borrow
+from relaunch.journal.snapshot.listing import LIST, Listing, read_listing
+from relaunch.journal.snapshot.repository import Repository, complaint
+from relaunch.journal.snapshot.state import Remembered, remove
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+# When one of these is said, the next file will not do better.
+_OUR_FAULT = (b"No space left", b"insert into database", b"unable to write", b"unable to create")
+
+
+class Stale(Exception):
+    """What we remembered cannot be used: forget it and look anew."""
+
+
+class WorkIndex:
+    """The index of one work tree; reading uses the published one until `own` makes a copy."""
+
+    def __init__(self, journal: str, home: Home) -> None:
+        """Find the private repository for the work tree of `home`, and make it if need be."""
+        self.top = home.project
+        self.home = home
+        self.repo = Repository(journal, sha256=borrow.uses_sha256(home))
+        self.repo.ensure()
+        self.remembered = Remembered(self.repo.path, self.top)
+        self.lean = [borrow.objects_of(home)] if home.common_dir else []
+        self.copy = ""
+        inside = journal.startswith(os.path.join(self.top, "")) and not home.git_dir
+        self._ours = ["-x", f"/{os.path.relpath(journal, self.top)}/"] if inside else []
+
+    @property
+    def path(self) -> str:
+        """The index that is read now."""
+        return self.copy or self.remembered.index
+
+    def own(self) -> None:
+        """Make a copy to change, once."""
+        if not self.copy:
+            known = bool(self.remembered.data)
+            self.copy = self.remembered.copy()
+            if known and not self.remembered.data:
+                raise Stale("other snapshots were quicker every time")
+
+    def discard(self) -> None:
+        """Remove the copy unless it was published."""
+        if self.copy and self.copy != self.remembered.index:
+            remove(self.copy)
+            remove(self.copy + ".lock")
+        self.copy = ""
+
+    def git(self, *args: str, lean: bool = False, data: bytes = b"") -> bytes:
+        """Run git with this index; Stale if it fails. With `lean`, borrowed objects can be read."""
+        done = self.repo.git(
+            self.top, *args, index=self.path, borrow=self.lean if lean else (), data=data
+        )
+        if done.code:
+            fault = f"git {args[0]} in {self.top}: {complaint(done)}"
+            raise SnapshotError(fault) if b"No space left" in done.err else Stale(fault)
+        return done.out
+
+    def differences(self, excludes: str, *below: str) -> Listing:
+        """Ask git what differs from the index; with `below`, each new file in those folders."""
+        config, args = [], []
+        if self.home.git_dir:
+            config = ["-c", f"core.excludesFile={excludes}"]
+            mine = os.path.join(self.home.common_dir, "info", "exclude")
+            if os.path.exists(mine):
+                args = ["-X", mine]
+        else:
+            args = ["-X", self.repo.outside_git]
+        words = [word for word in LIST if word != "--directory"] if below else LIST
+        done = self.repo.git(
+            self.top, *config, *words, *args, *self._ours, "--", *below,
+            index=self.path, borrow=self.lean,
+        )  # fmt: skip
+        if done.code or (not self.copy and not self.remembered.holds()):
+            raise Stale(f"git ls-files in {self.top}: {complaint(done)}")
+        return read_listing(done.out)
+
+    def touched(self) -> frozenset[str]:
+        """Name the files of the index that are modified or gone."""
+        return read_listing(self.git("ls-files", "-z", "-t", "-m", "-d", lean=True)).touched
+
+    def entries(self) -> Iterator[tuple[str, str, str]]:
+        """Give mode, object and path of all that is in the index."""
+        for entry in os.fsdecode(self.git("ls-files", "-z", "-s")).split("\0")[:-1]:
+            words, _, path = entry.partition("\t")
+            mode, oid, _ = words.split(" ")
+            yield mode, oid, path
+
+    def read_tree(self, tree: str) -> None:
+        """Make the index hold `tree`, and keep what it knows of files that are the same there."""
+        merge = ("-m", "-i") if os.path.exists(self.copy) else ()
+        self.git("read-tree", *merge, tree, lean=True)
+
+    def refresh(self) -> None:
+        """Have git hash what it is not sure of, and remember the times of what is the same."""
+        self.repo.git(self.top, "update-index", "-q", "--refresh", index=self.path)
+
+    def drop(self, paths: Sequence[str]) -> None:
+        """Take paths out of the index."""
+        if paths:
+            self.git("update-index", "-z", "--force-remove", "--stdin", data=_nul(paths))
+
+    def put(self, entries: Iterable[tuple[str, str, str]]) -> None:
+        """Put objects that exist at paths, then let git learn the files' times."""
+        lines = (f"{mode} {oid}\t{path}" for mode, oid, path in entries)
+        self.git("update-index", "-z", "--index-info", data=_nul(lines))
+        self.refresh()
+
+    def add(self, paths: Sequence[str]) -> list[str]:
+        """Store files, or take them out if they are gone; returns those that cannot be read."""
+        if not paths:
+            return []
+        args = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+        done = self.repo.git(self.top, *args, index=self.path, data=_nul(paths))
+        if not done.code:
+            return []
+        if any(word in done.err for word in _OUR_FAULT):
+            raise SnapshotError(f"the code cannot be kept: {complaint(done)}")
+        if b"Unable to process path" not in done.err:
+            raise Stale(f"git update-index in {self.top}: {complaint(done)}")
+        half = len(paths) // 2
+        if half:
+            return self.add(paths[:half]) + self.add(paths[half:])
+        return list(paths) if os.path.lexists(os.path.join(self.top, paths[0])) else []
+
+    def write_tree(self) -> str:
+        """Store the folders of the index. Files may be missing here: those are borrowed."""
+        return os.fsdecode(self.git("write-tree", "--missing-ok")).strip()
+
+    def against(self, base: str, tree: str) -> list[tuple[str, str]]:
+        """List how `tree` differs from `base`: a letter (A, D, M, T) and the path of each."""
+        out = self.git(
+            "diff-tree", "-r", "-z", "--name-status", "--no-renames", "--ignore-submodules=all",
+            base, tree, lean=True,
+        )  # fmt: skip
+        words = os.fsdecode(out).split("\0")
+        return list(zip(words[::2], words[1::2], strict=False))
+
+    def in_base(self, base: str, paths: Sequence[str]) -> dict[str, tuple[str, str, int]]:
+        """Return mode, object and size of those paths that are files in `base`."""
+        found = {}
+        out = self.git("ls-tree", "-z", "-l", base, "--", *paths, lean=True)
+        for entry in os.fsdecode(out).split("\0")[:-1]:
+            words, _, path = entry.partition("\t")
+            mode, kind, oid, size = words.split()
+            if kind == "blob":
+                found[path] = (mode, oid, int(size))
+        return found
+
+    def sizes(self, oids: Sequence[str]) -> list[str]:
+        """Return the sizes of objects, as text; other words for those that are missing."""
+        if not oids:
+            return []
+        asked = "".join(f"{oid}\n" for oid in oids).encode()
+        out = self.git("cat-file", "--batch-check=%(objectsize)", lean=True, data=asked)
+        return os.fsdecode(out).splitlines()
+
+    def hash(self, path: str) -> str:
+        """Return the object name a file would have; stores nothing."""
+        full = os.path.join(self.top, path)
+        return self.repo.git(self.top, "hash-object", "--no-filters", "--", full).text.strip()
+
+    def keep_all_of(self, commit: str) -> None:
+        """Store the files of a commit here: where nothing can be pinned, nothing is borrowed."""
+        pack = os.path.join(self.repo.objects, "pack/pack")
+        data = f"{commit}^{{tree}}\n".encode()
+        self.git("pack-objects", "-q", "--revs", pack, lean=True, data=data)
+
+
+def _nul(words: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(word) + b"\0" for word in words)
