@@ -104,6 +104,14 @@ def say(text: str) -> None:
         leave_quietly()
 
 
+def say_path(path: str) -> None:
+    """Write a path to stdout exactly as the system knows it, also when it is not text."""
+    try:
+        os.write(1, os.fsencode(path) + b"\n")
+    except BrokenPipeError:
+        leave_quietly()
+
+
 def leave_quietly() -> None:
     """End as SIGPIPE would, without Python's complaint at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,0 +1,295 @@
+"""What differs between two trials: code, command, set, environment, packages, host, output."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+
+from relaunch.errors import RelaunchError
+from relaunch.journal.output import RESET, STDERR, STDOUT, read_chunks
+from relaunch.record import Record
+from relaunch.session import look_back
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from relaunch.journal.home import Home
+    from relaunch.journal.store import Journal, Trial
+
+
+class Changed(Record):
+    """One named thing that is not the same; None is a side on which it is missing."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+
+class OutputDifference(Record):
+    """The first line that differs. `old` or `new` is None where that output had already ended."""
+
+    stream: str
+    line: int
+    old: str | None
+    new: str | None
+    passing: bool = False
+    """Only numbers, times or addresses differ."""
+
+
+class FileChange(Record):
+    """One file of a unified diff: what happened to it, and its lines that went or came."""
+
+    path: str
+    what: str = "changed"
+    """changed, new, deleted, renamed, mode, binary"""
+    lines: tuple[tuple[str, int, str], ...] = ()
+    """Sign, line number (of the old file for `-`, of the new one for `+`), text."""
+
+    @property
+    def added(self) -> int:
+        """Count the lines that came."""
+        return sum(sign == "+" for sign, _, _ in self.lines)
+
+    @property
+    def removed(self) -> int:
+        """Count the lines that went."""
+        return sum(sign == "-" for sign, _, _ in self.lines)
+
+
+class Difference(Record):
+    """All that differs between two trials; empty parts are the same."""
+
+    old: Trial
+    new: Trial
+    code: str = ""
+    """A unified diff."""
+    code_problem: str = ""
+    code_same: bool = True
+    command: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = ()
+    """Runs of words: `equal`, `replace`, `delete`, `insert` with the old and the new ones."""
+    recipe: tuple[Changed, ...] = ()
+    """Set, reset, directory, options."""
+    env: tuple[Changed, ...] = ()
+    env_count: int = 0
+    env_redacted: int = 0
+    packages: tuple[Changed, ...] = ()
+    packages_count: int = 0
+    host: tuple[Changed, ...] = ()
+    output: OutputDifference | None = None
+    output_beyond: OutputDifference | None = None
+    """The first that is more than numbers, when the first difference is not."""
+
+
+def difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Difference:
+    """Compare two trials."""
+    code, problem, same = _code(home, old.start.get("code"), new.start.get("code"))
+    before, after = look_back.packages_of(journal, old), look_back.packages_of(journal, new)
+    env = [trial.start.get("env") or {} for trial in (old, new)]
+    output, beyond = _outputs(old, new)
+    return Difference(
+        old=old,
+        new=new,
+        code=code,
+        code_problem=problem,
+        code_same=same,
+        command=word_changes(old.start["command"], new.start["command"]),
+        recipe=changes(_recipe(old.start), _recipe(new.start)),
+        env=changes(_env(env[0]), _env(env[1])),
+        env_count=len(_env(env[1])),
+        env_redacted=len(env[1].get("redacted") or ()),
+        packages=changes(before, after),
+        packages_count=len(after),
+        host=changes(_host(old.start), _host(new.start)),
+        output=output,
+        output_beyond=beyond,
+    )
+
+
+def _code(home: Home, old: Any, new: Any) -> tuple[str, str, bool]:
+    if not (old and new):
+        return "", "not recorded" + (" in both" if not old and not new else ""), False
+    from relaunch.journal.snapshot.code import from_json
+
+    try:
+        before, after = from_json(old), from_json(new)
+        if before.digest == after.digest:
+            return "", "", True
+        from relaunch.journal.snapshot.restore import diff_text
+
+        return diff_text(home, before, after), "", False
+    except RelaunchError as error:
+        return "", error.message, False
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return "", "cannot be read", False
+
+
+def file_changes(text: str) -> list[FileChange]:
+    """Read a unified diff as git writes it."""
+    files: list[FileChange] = []
+    path, what = "", "changed"
+    lines: list[tuple[str, int, str]] = []
+    old = new = old_left = new_left = 0
+
+    def flush() -> None:
+        if path:
+            files.append(FileChange(path=path, what=what, lines=tuple(lines)))
+
+    for line in text.split("\n"):
+        sign = line[:1]
+        if (old_left > 0 or new_left > 0) and sign in ("-", "+", " ", ""):
+            if sign in ("-", "+"):
+                lines.append((sign, old if sign == "-" else new, line[1:]))
+            if sign != "+":
+                old, old_left = old + 1, old_left - 1
+            if sign != "-":
+                new, new_left = new + 1, new_left - 1
+        elif line.startswith("diff --git "):
+            flush()
+            path, what, lines = _path_of(line), "changed", []
+        elif line.startswith("@@ "):
+            (old, old_left), (new, new_left) = (_range(word) for word in line.split()[1:3])
+        elif line.startswith("+++ ") and line != "+++ /dev/null":
+            path = line[4:].removeprefix("b/").rstrip("\t")
+        else:
+            what = _kind_of_change(line) or what
+    flush()
+    return files
+
+
+def _path_of(line: str) -> str:
+    return line.rpartition(" b/")[2] or line.split()[-1]
+
+
+def _range(word: str) -> tuple[int, int]:
+    """Read `-3,7`: the first line and how many follow; `-3` is one."""
+    start, comma, count = word[1:].partition(",")
+    return int(start), int(count) if comma else 1
+
+
+def _kind_of_change(line: str) -> str:
+    for head, what in (
+        ("new file", "new"),
+        ("deleted file", "deleted"),
+        ("rename from", "renamed"),
+        ("old mode", "mode"),
+        ("Binary files", "binary"),
+        ("GIT binary", "binary"),
+    ):
+        if line.startswith(head):
+            return what
+    return ""
+
+
+def changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Changed, ...]:
+    """Name what was added, removed or changed, in the order of names."""
+    names = sorted({*old, *new})
+    return tuple(
+        Changed(name=name, old=old.get(name), new=new.get(name))
+        for name in names
+        if old.get(name) != new.get(name)
+    )
+
+
+def _recipe(start: dict[str, Any]) -> dict[str, str]:
+    """Pick what decides how a trial runs, beside code, command and environment."""
+    facts = {"set": start.get("set"), "cwd": start.get("cwd")}
+    for name in ("until", "match", "timeout_s", "src", "frozen", "let_live", "reset_continue"):
+        facts[name] = start.get(name)
+    facts["reset"] = start.get("resets")
+    facts["match exit"] = start.get("exit_code")
+    return {
+        name: _text(value) for name, value in facts.items() if value not in (None, "", [], False)
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(part if isinstance(part, str) else " ".join(part) for part in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _env(env: dict[str, Any]) -> dict[str, str]:
+    """Give each name a text to compare: its value, or the hash in brackets where that is all."""
+    hidden = {name: f"({text})" for name, text in (env.get("hashes") or {}).items()}
+    for name in env.get("redacted") or ():
+        hidden.setdefault(name, "(redacted)")
+    return {**hidden, **(env.get("values") or {})}
+
+
+def _host(start: dict[str, Any]) -> dict[str, str]:
+    facts = {k: _text(v) for k, v in (start.get("host") or {}).items() if k != "load" and v}
+    python = start.get("python") or {}
+    return {**facts, **{f"python {k}": _text(v) for k, v in python.items() if v}}
+
+
+def word_changes(
+    old: Sequence[str], new: Sequence[str]
+) -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
+    """Compare two commands word by word; nothing when they are the same."""
+    if list(old) == list(new):
+        return ()
+    matcher = SequenceMatcher(None, list(old), list(new), autojunk=False)
+    return tuple(
+        (what, tuple(old[a:b]), tuple(new[c:d])) for what, a, b, c, d in matcher.get_opcodes()
+    )
+
+
+# --- the output ----------------------------------------------------------------------------------
+
+
+def _outputs(old: Trial, new: Trial) -> tuple[OutputDifference | None, OutputDifference | None]:
+    """Find the first difference, in standard output first, and the first beyond numbers."""
+    before, after = _streams(old), _streams(new)
+    first = None
+    for stream, word in ((STDOUT, "stdout"), (STDERR, "stderr")):
+        for found in line_differences(before[stream], after[stream], stream=word):
+            first = first or found
+            if not found.passing:
+                return first, found if found is not first else None
+    return first, None
+
+
+def _streams(trial: Trial) -> dict[int, bytes]:
+    parts: dict[int, list[bytes]] = {RESET: [], STDOUT: [], STDERR: []}
+    for chunk in read_chunks(trial.path):
+        parts.setdefault(chunk.stream, []).append(chunk.data)
+    return {stream: b"".join(data) for stream, data in parts.items()}
+
+
+def line_differences(old: bytes, new: bytes, *, stream: str) -> list[OutputDifference]:
+    """Find the first line that differs, and the first that differs by more than its numbers."""
+    if old == new:
+        return []
+    before, after = _lines(old), _lines(new)
+    found: list[OutputDifference] = []
+    for number in range(max(len(before), len(after))):
+        one = before[number] if number < len(before) else None
+        other = after[number] if number < len(after) else None
+        if one == other:
+            continue
+        passing = one is not None and other is not None and washed(one) == washed(other)
+        if not found or not passing:
+            found.append(
+                OutputDifference(
+                    stream=stream, line=number + 1, old=one, new=other, passing=passing
+                )
+            )
+        if not passing:
+            break
+    return found
+
+
+def _lines(data: bytes) -> list[str]:
+    # By newlines alone: a progress bar's carriage returns are part of its line.
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8,}\b|[-+]?\d[\d.,:_]*(?:[eE][-+]?\d+)?")
+
+
+def washed(line: str) -> str:
+    """Take numbers, times and addresses out of a line."""
+    return _NUMBER.sub("0", line)
