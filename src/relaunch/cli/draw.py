@@ -360,6 +360,7 @@ def signal_name(number: int) -> str:
         import _signal
 
     for name, value in vars(_signal).items():
-        if value == number and name.startswith("SIG") and name[3] != "_":
+        known = value == number and name.startswith("SIG") and name[3] != "_"
+        if known and name not in ("SIGIOT", "SIGCLD", "SIGPOLL"):  # older names of others
             return str(name)
     return f"signal {number}"

@@ -1,0 +1,140 @@
+"""What is drawn fits, is safe to show, and can be pasted back."""
+
+import io
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relaunch.cli import draw
+
+PLAIN = draw.Pen()
+anything = st.text(
+    alphabet=st.characters(min_codepoint=1, max_codepoint=0x1F9FF)
+    | st.characters(categories=["Cs"])
+)
+paths = st.binary(max_size=12).map(
+    lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape")
+)
+
+
+@given(anything)
+def test_what_is_shown_is_one_printable_line(text):
+    assert draw.clean(text).isprintable()
+    assert draw.clean(draw.clean(text)) == draw.clean(text)
+
+
+@given(anything.map(draw.clean), st.integers(0, 30))
+def test_a_cut_text_fits(text, columns):
+    assert draw.columns_of(draw.clip(text, columns)) <= columns
+
+
+@given(
+    st.lists(st.tuples(*[st.text("ab 日é", max_size=40)] * 4), max_size=5),
+    st.integers(40, 120),
+)
+def test_no_line_of_a_table_is_wider_than_the_screen(rows, total):
+    columns = [draw.Column("#", right=True), *(draw.Column(t, flexible=True) for t in "abc")]
+    cells = [[("", "1"), *(("red", text) for text in row[1:])] for row in rows]
+    for line in draw.table(columns, cells, total, PLAIN):
+        assert draw.columns_of(line) <= total
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(paths, min_size=1, max_size=5))
+def test_a_quoted_command_comes_out_of_bash_byte_for_byte(words):
+    line = f"printf '%s\\0' {draw.quoted(words)}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, check=True)
+    assert done.stdout == b"".join(w.encode("utf-8", "surrogateescape") + b"\0" for w in words)
+
+
+@given(anything)
+def test_a_quoted_word_is_printable(word):
+    assert draw.quote(word).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-5, "0s"), (0.4, "0s"), (59.9, "59s"), (60, "1m"), (3599, "59m"), (3600, "1h"),
+     (172799, "47h"), (172800, "2d"), (59 * 86400, "59d"), (90 * 86400, "12w")],
+)  # fmt: skip
+def test_how_long_ago(seconds, said):
+    assert draw.ago(seconds) == f"{said} ago"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0.00 s"), (0.994, "0.99 s"), (0.996, "1.0 s"), (9.96, "10 s"), (21.4, "21 s"),
+     (119.4, "119 s"), (120, "2 min"), (185, "3 min 5 s"), (7800, "2 h 10 min")],
+)  # fmt: skip
+def test_how_long_it_took(seconds, said):
+    assert draw.duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (300 << 20, "300 MiB"),
+     (1 << 30, "1.0 GiB"), ((1 << 30) - 1, "1.0 GiB"), (5 << 40, "5.0 TiB")],
+)  # fmt: skip
+def test_how_many_bytes(count, said):
+    assert draw.size(count) == said
+
+
+def test_the_largest_value_has_the_highest_bar():
+    assert draw.sparkline([312, 21, 4]) == "█▁▁"
+    assert draw.sparkline([312, 21, 4], utf8=False) == "@__"
+    assert draw.sparkline([0, 0]) == "▁▁"
+
+
+@pytest.mark.parametrize(
+    ("env", "choice", "terminal", "colour"),
+    [
+        ({}, "auto", True, True),
+        ({}, "auto", False, False),
+        ({"NO_COLOR": "1"}, "auto", True, False),
+        ({"NO_COLOR": ""}, "auto", True, True),
+        ({"FORCE_COLOR": "1"}, "auto", False, True),
+        ({"FORCE_COLOR": "0"}, "auto", False, False),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, "auto", True, False),
+        ({"TERM": "dumb"}, "auto", True, False),
+        ({"NO_COLOR": "1"}, "always", False, True),
+        ({"FORCE_COLOR": "1"}, "never", True, False),
+    ],
+)
+def test_who_decides_about_colour(monkeypatch, env, choice, terminal, colour):
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    stream = io.StringIO()
+    stream.isatty = lambda: terminal  # type: ignore[method-assign]  # a terminal on demand
+    assert draw.pen(stream, choice).colour is colour
+
+
+@pytest.mark.parametrize(
+    ("env", "utf8"),
+    [
+        ({"LC_ALL": "C"}, False),
+        ({"LC_ALL": "C.UTF-8"}, True),
+        ({"LANG": "de_DE.utf8"}, True),
+        ({"LC_ALL": "POSIX", "LANG": "en_US.UTF-8"}, False),
+        ({"LANG": "de_DE.ISO-8859-1"}, False),
+    ],
+)
+def test_the_locale_decides_about_signs_beyond_ascii(monkeypatch, env, utf8):
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert draw.speaks_utf8() is utf8
+
+
+def test_signals_have_names():
+    assert [draw.signal_name(number) for number in (6, 9, 11, 15)] == [
+        "SIGABRT",
+        "SIGKILL",
+        "SIGSEGV",
+        "SIGTERM",
+    ]
+    assert draw.signal_name(999) == "signal 999"
