@@ -21,15 +21,15 @@ _DIRTY_AT = 0x3EF  # vim's b0_dirty; nano writes the same block when it locks
 _PID_AT, _NAME_AT = 24, 108
 _WALK_BUDGET_S = 0.015
 _CODE_FOLDERS = (
-    (".config/Code", CODE),
-    (".config/Code - Insiders", CODE),
-    (".config/Code - OSS", CODE),
-    (".config/VSCodium", "VSCodium"),
-    (".config/Cursor", "Cursor"),
-    (".config/Windsurf", "Windsurf"),
-    (".local/share/code-server", "code-server"),
-    ("Library/Application Support/Code", CODE),
-    ("Library/Application Support/Cursor", "Cursor"),
+    ("config", "Code", CODE),
+    ("config", "Code - Insiders", CODE),
+    ("config", "Code - OSS", CODE),
+    ("config", "VSCodium", "VSCodium"),
+    ("config", "Cursor", "Cursor"),
+    ("config", "Windsurf", "Windsurf"),
+    ("data", "code-server", "code-server"),
+    ("mac", "Code", CODE),
+    ("mac", "Cursor", "Cursor"),
 )
 _NEVER_ENTERED = frozenset(
     ("node_modules", "__pycache__", "site-packages", "venv", "build", "dist", "wandb", "mlruns")
@@ -62,14 +62,14 @@ def unsaved_buffers(project: str, *, home: str, env: Mapping[str, str]) -> list[
     for editor in editors:
         if editor.kind == EMACS:
             continue  # all of them share one look through the folders, below
-        finder = _vim_edits if editor.kind == VIM else _nano_edits
-        for edit in finder(editor.pid, home, env):
+        pid = editor.pid
+        for edit in _vim_edits(pid, home) if editor.kind == VIM else _nano_edits(pid):
             _keep(found, edit, project)
     emacs = [editor.pid for editor in editors if editor.kind == EMACS]
     if emacs:
         for edit in _emacs_edits(emacs, project):
             _keep(found, edit, project)
-    for edit in _code_edits(home):
+    for edit in _code_edits(home, env):
         _keep(found, edit, project)
     return [found[path] for path in sorted(found)]
 
@@ -85,7 +85,9 @@ def still_unsaved(edit: Unsaved) -> bool:
             return False
         if edit.trace.endswith(".swp"):
             return _nano_lock_is_dirty(edit.trace, edit.path)
-        return _nano_title(edit.trace, edit.where)[1]
+        cwd = _cwd(edit.pid)
+        shown = _modified_in_pane(edit.trace, edit.where, cwd, list(_arguments(edit.pid, cwd)))
+        return edit.path in map(os.path.realpath, shown)
     return _code_backup_differs(edit.trace, edit.path)
 
 
@@ -173,7 +175,7 @@ def _cwd(pid: int) -> str:
 # --- vim and neovim keep the swap file open
 
 
-def _vim_edits(pid: int, home: str, env: Mapping[str, str]) -> Iterator[Unsaved]:
+def _vim_edits(pid: int, home: str) -> Iterator[Unsaved]:
     pane = None
     for swap in _open_swaps(pid):
         block = _dirty_block(swap)
@@ -181,7 +183,7 @@ def _vim_edits(pid: int, home: str, env: Mapping[str, str]) -> Iterator[Unsaved]
             continue
         if pane is None:
             pane = _environment(pid).get("TMUX_PANE", "")
-        path = _swapped_file(block, swap, home, env)
+        path = _swapped_file(block, swap, home)
         yield Unsaved(path=path, editor=VIM, pid=pid, where=pane, trace=swap)
 
 
@@ -213,23 +215,20 @@ def _dirty_block(swap: str) -> bytes | None:
     return block if block[_DIRTY_AT] == 0x55 else None
 
 
-def _swapped_file(block: bytes, swap: str, home: str, env: Mapping[str, str]) -> str:
+def _swapped_file(block: bytes, swap: str, home: str) -> str:
     """Return the file behind a swap: vim writes `~user/path`; else the swap's own name tells."""
     name = os.fsdecode(block[_NAME_AT : _DIRTY_AT - 1].split(b"\0")[0])
     if name.startswith("/"):
         return name
-    if name.startswith("~"):
-        user, _, rest = name[1:].partition("/")
-        if user in ("", env.get("USER", ""), env.get("LOGNAME", "")):
-            beside = os.path.join(home, rest)
-            if os.path.exists(beside):
-                return beside
-        return os.path.expanduser(name)
     folder, base = os.path.split(swap)
     stem = base[:-4]
-    if "%" in stem:
-        return stem.replace("%", "/")
-    return os.path.join(folder, stem.removeprefix("."))
+    beside = stem.replace("%", "/") if "%" in stem else os.path.join(folder, stem.removeprefix("."))
+    if name.startswith("~"):
+        # Ours first: vim writes the user's name even where HOME is not what the system says.
+        for path in (os.path.join(home, name.partition("/")[2]), os.path.expanduser(name)):
+            if os.path.exists(path):
+                return path
+    return beside
 
 
 # --- emacs leaves a lock, a dangling link `.#name -> user@host.pid:boot`, beside the file
@@ -245,7 +244,7 @@ def _emacs_edits(pids: list[int], project: str) -> Iterator[Unsaved]:
                 if pid not in pids:
                     continue
             elif _auto_save_is_newer(folder, name, since):
-                pid, path = pids[0], name[1:-1]
+                pid, path = _likeliest(pids, folder), name[1:-1]
             else:
                 continue
             if pid not in panes:
@@ -277,6 +276,15 @@ def _auto_save_is_newer(folder: str, name: str, since: float) -> bool:
         return saved >= since and saved > os.stat(os.path.join(folder, name[1:-1])).st_mtime
     except OSError:
         return False
+
+
+def _likeliest(pids: list[int], folder: str) -> int:
+    """Return the editor that was started on this folder; an auto-save does not name its writer."""
+    for pid in pids:
+        cwd = _cwd(pid)
+        if any(os.path.dirname(path) == folder for path in _arguments(pid, cwd)):
+            return pid
+    return max(pids, key=_started_at)
 
 
 def _started_at(pid: int) -> float:
@@ -335,7 +343,7 @@ def _arguments(pid: int, cwd: str) -> Iterator[str]:
 # --- nano: a lock if it was told to, else only its title bar, which tmux can show us
 
 
-def _nano_edits(pid: int, home: str, env: Mapping[str, str]) -> Iterator[Unsaved]:
+def _nano_edits(pid: int) -> Iterator[Unsaved]:
     cwd = _cwd(pid)
     files = list(_arguments(pid, cwd))
     surroundings = _environment(pid)
@@ -350,11 +358,7 @@ def _nano_edits(pid: int, home: str, env: Mapping[str, str]) -> Iterator[Unsaved
     if locked or not pane:
         return
     socket = surroundings.get("TMUX", "").partition(",")[0]
-    title, modified = _nano_title(socket, pane)
-    if modified:
-        path = os.path.normpath(os.path.join(cwd, title))
-        if title.startswith("...") and len(files) == 1:
-            path = files[0]  # a narrow title bar cuts the beginning off
+    for path in _modified_in_pane(socket, pane, cwd, files):
         yield Unsaved(path=path, editor=NANO, pid=pid, where=pane, trace=socket)
 
 
@@ -393,36 +397,56 @@ def _nano_lock_is_dirty(lock: str, path: str) -> bool:
     return newer and _dirty_block(lock) is not None
 
 
-def _nano_title(socket: str, pane: str) -> tuple[str, bool]:
-    """Return the file a nano in a tmux pane shows, and whether its title bar says modified."""
+def _modified_in_pane(socket: str, pane: str, cwd: str, files: list[str]) -> list[str]:
+    """Return the files that a nano in a tmux pane shows as modified."""
     from relaunch.proc.capture import capture
 
     if not socket or not os.path.exists(socket):
-        return "", False
-    return read_nano_title(capture(("tmux", "-S", socket, "capture-pane", "-p", "-t", pane)).text)
+        return []
+    screen = capture(("tmux", "-S", socket, "capture-pane", "-p", "-t", pane)).text
+    found = []
+    for name in names_shown_modified(screen):
+        path = os.path.normpath(os.path.join(cwd, name))
+        if name.startswith("...") and len(files) == 1:
+            path = files[0]  # a narrow title bar cuts the beginning off
+        if path in files or os.path.exists(path):
+            found.append(path)
+    return found
 
 
-def read_nano_title(screen: str) -> tuple[str, bool]:
-    """Read nano's title bar from a screen: name, version in use, state, wide gaps between.
+def names_shown_modified(screen: str) -> list[str]:
+    """Read the names nano marks as modified: `name *` in its title bar, or in its minibar below.
 
-    The state is a translated word, so any word there but those of the read-only modes counts.
+    Before version 7 a word stood at the right end of the title bar, translated; any word there
+    but those of the read-only modes counts.
     """
-    bar = screen.partition("\n")[0].strip()
-    fields = [field.strip() for field in bar.split("  ") if field.strip()]
-    if len(fields) < 2 or ("nano" not in fields[0] and "[" not in fields[0]):
-        return "", False
-    name = fields[1]
-    if name.endswith(" *"):
-        return name[:-2], True
-    return name, len(fields) > 2 and fields[2] not in ("View", "Restricted")
+    lines = screen.rstrip("\n").split("\n")
+    names = []
+    for line in (lines[0], *lines[-4:]):
+        names += [field[:-2] for field in _fields(line) if field.endswith(" *")]
+    title = _fields(lines[0])
+    if title and ("nano" in title[0] or title[0].startswith("[")):
+        del title[0]  # the program and its version, or which of several files: room permitting
+    if len(title) == 2 and title[1] not in ("View", "Restricted"):
+        names.append(title[0])
+    return names
+
+
+def _fields(line: str) -> list[str]:
+    return [field.strip() for field in line.split("  ") if field.strip()]
 
 
 # --- VS Code and its kin back every unsaved buffer up, and remove the backup on save
 
 
-def _code_edits(home: str) -> Iterator[Unsaved]:
-    for folder, editor in _CODE_FOLDERS:
-        backups = os.path.join(home, folder, "Backups")
+def _code_edits(home: str, env: Mapping[str, str]) -> Iterator[Unsaved]:
+    bases = {
+        "config": env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"),
+        "data": env.get("XDG_DATA_HOME") or os.path.join(home, ".local/share"),
+        "mac": os.path.join(home, "Library/Application Support"),
+    }
+    for base, folder, editor in _CODE_FOLDERS:
+        backups = os.path.join(bases[base], folder, "Backups")
         for workspace in _names(backups):
             files = os.path.join(backups, workspace, "file")
             for name in _names(files):
