@@ -17,7 +17,9 @@ _src = os.environ.get("RELAUNCH_SRC", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
-_open = open  # tests of the user mock these
+# Our own copies, because tests of the user mock these and may leave them so at exit.
+_open, _read, _write, _close, _rename = os.open, os.read, os.write, os.close, os.rename
+_getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
 
 
 def start():
@@ -70,8 +72,19 @@ def _report():
     if not _reporter:
         path = os.path.join(_here, "report.py")
         names = {"__name__": "_relaunch_report", "__file__": path}
-        with _open(path) as source:
-            exec(compile(source.read(), path, "exec"), names)
-        names["begin"](_directory, _src, _started)
+        exec(compile(_text_of(path), path, "exec"), names)
+        calls = (_open, _write, _close, _rename, _getpid, _now, _clock)
+        names["begin"]((_directory, _src, _started), calls)
         _reporter.update(names)
     return _reporter
+
+
+def _text_of(path):
+    fd, parts = _open(path, os.O_RDONLY), []
+    try:
+        while True:
+            parts.append(_read(fd, 65536))
+            if not parts[-1]:
+                return b"".join(parts)
+    finally:
+        _close(fd)

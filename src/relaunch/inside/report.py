@@ -10,7 +10,6 @@ Runs inside the user's process under Python 2.7 and 3.6+, so: standard library a
 import io
 import os
 import sys
-import time
 
 SCHEMA = 1
 MESSAGE = 4000  # characters kept of a message
@@ -20,15 +19,15 @@ DEPTH = 8  # exceptions followed along a chain or into groups
 MEMBERS = 8
 SOURCE = 4000000  # a source file over this is not read for one line
 
-_open, _write, _close, _rename = os.open, os.write, os.close, os.rename
-_getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
 _text = type("".encode("ascii").decode("ascii"))
 _state = {"pid": None, "errors": [], "place": ("", "", 0.0)}
 
 
-def begin(directory, src, started):
-    """Remember where to write and what to tell."""
-    _state["place"] = (directory, src, started)
+def begin(place, calls):
+    """Remember where to write and what to tell, and the system calls as they were at the start."""
+    global _open, _write, _close, _rename, _getpid, _now, _clock
+    _state["place"] = place
+    _open, _write, _close, _rename, _getpid, _now, _clock = calls
 
 
 def failed(error, thread, tb=None):
@@ -58,6 +57,8 @@ def _errors():
 def _described(error, tb, depth):
     kind = type(error)
     found = {"type": _type_name(kind), "message": _message(error), "frames": _frames(tb)}
+    if isinstance(error, SyntaxError):
+        found["frames"] += _place_of(error)
     if not found["message"]:
         _add_source(found["frames"])
     if depth <= 0:
@@ -109,6 +110,14 @@ def _frames(tb):
     if len(found) > OUTER + FRAMES:
         found = found[:OUTER] + found[-FRAMES:]
     return [{"file": file, "name": name, "line": line} for file, name, line in found]
+
+
+def _place_of(error):
+    file, line, source = error.filename, error.lineno, error.text
+    if not file or not line:
+        return []
+    source = _unicode(source or "").strip()[:500]
+    return [{"file": file, "name": "", "line": line, "source": source}]
 
 
 def _add_source(frames):

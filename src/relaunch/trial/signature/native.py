@@ -18,7 +18,7 @@ _SHELL_WORDS = {
     signals.SIGTERM: r"\bTerminated\b|SIGTERM",
     signals.SIGPIPE: r"Broken pipe|SIGPIPE",
 }
-_ELASTIC = re.compile(r"traceback ?: Signal (\d+) \(SIG\w+\) received by PID|exitcode *: -(\d+) ")
+_ELASTIC = re.compile(r"^\s*exitcode *: -(\d+) \(pid", re.MULTILINE)
 
 # What the C library, the compiler's runtimes and CUDA say before they give up.
 _LAST_WORDS = tuple(
@@ -66,9 +66,9 @@ def name_of(number: int) -> str:
 
 def signal_behind(exit_code: int, text: str) -> int | None:
     """Return the signal a shell or launcher has turned into an exit code, if the words agree."""
-    told = _ELASTIC.search(text)
-    if told is not None:
-        return int(told[1] or told[2])
+    told = [int(number) for number in _ELASTIC.findall(text)]
+    if told:  # torchrun itself sends SIGTERM to the ranks that were well
+        return next((number for number in told if number != signals.SIGTERM), told[-1])
     number = exit_code - 128
     if number == signals.SIGKILL:  # nobody says 137 for anything else
         return number

@@ -19,6 +19,7 @@ class Frame(Record):
 
     file: str
     name: str
+    """Empty for the place of a SyntaxError, which is in no function."""
     line: int = 0
     source: str = ""
 
@@ -50,7 +51,9 @@ _LABEL = re.compile(
     r"|\d{1,4}: (?=\s|\S)"
     r"|[\w.-]+ +\| "
 )
-_HEADER = re.compile(r"^(?P<before>.*?)Traceback \(most recent call last\):?\s*$")
+_HEADER = re.compile(
+    r"^(?P<before>.*?)Traceback \(most recent call last\)(?::?\s*| [─-]+[╮+┐]\s*)$"
+)
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<name>.+?))?\s*$')
 _RAISED = re.compile(
     r"^(?P<type>(?:[A-Za-z_]\w*\.)*(?:<locals>\.)?[A-Za-z_]\w*)(?:: ?(?P<message>.*))?\s*$"
@@ -107,7 +110,7 @@ def _inner_text(message: str) -> Raised | None:
 
 def _frames_told(frames: Iterable[Mapping[str, Any]]) -> Iterator[Frame]:
     for frame in frames:
-        name = str(frame.get("name", "")).rpartition(".")[2] or "?"
+        name = str(frame.get("name", "")).rpartition(".")[2]
         yield Frame(
             file=str(frame.get("file", "")),
             name=name,
@@ -255,7 +258,7 @@ class _Reader:
             self.here += 1
         return Frame(
             file=found["file"],
-            name=(found["name"] or "<module>").strip(),
+            name=(found["name"] or "").strip(),  # none: the place of a SyntaxError
             line=int(found["line"]),
             source=source,
         )

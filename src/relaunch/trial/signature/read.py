@@ -166,8 +166,8 @@ def _failed(
 
 
 def _only_noticed(raised: Raised, text: str) -> bool:
-    """Tell a launcher's exception about a worker that died of a signal."""
-    return _weak(raised) >= 2 and native.signal_behind(0, text) is not None
+    """Tell a launcher's or a neighbour's exception about a process that died of a signal."""
+    return _weak(raised) > 0 and native.signal_behind(0, text) is not None
 
 
 def _told(reports: Sequence[Mapping[str, Any]], text: str) -> Raised | None:
@@ -224,7 +224,7 @@ def _of_exception(raised: Raised, project: Sequence[str], text: str) -> Signatur
     root = _root(raised)
     key = _exception_key(root, project)
     outer = _last(raised.type)
-    if outer not in (_last(root.type), ""):
+    if outer not in (_last(root.type), "") and outer not in _WRAPPERS:
         key = (*key, f"as {outer}")
     if "device-side assert" in root.message:  # CUDA's own line says which one; frames come late
         said = native.last_words(text)
@@ -246,12 +246,15 @@ def _exception_key(raised: Raised, project: Sequence[str]) -> tuple[str, ...]:
     name = _last(raised.type) or "?"
     if raised.members:
         leaves = sorted({_exception_key(_root(one), project) for one in raised.members})
-        return (name, *(" | ".join(leaf) for leaf in leaves))
+        told = (" | ".join(leaf) for leaf in leaves)
+        return (name, *told, *_functions(raised.frames, project))
     message = wash(_ADVICE.sub("", raised.message))
     if name == "RecursionError":
         message = message.partition(" exceeded")[0]
         mine = {frame.name for frame in _own(raised.frames[-60:], project)} - _NO_NAME
         return (name, message, *sorted(mine))
+    if raised.frames and not raised.frames[-1].name:
+        return (name, message, wash(raised.frames[-1].source))
     if not message and (inner := _innermost(raised.frames, project)) is not None:
         message = wash(inner.source)
     return (name, message, *_functions(raised.frames, project))
@@ -283,11 +286,12 @@ def _innermost(frames: Sequence[Frame], project: Sequence[str]) -> Frame | None:
 
 
 def _of_tests(failing: tests.Failing) -> Signature:
-    first = failing.ids[0]
-    more = f" and {len(failing.ids) - 1} more" if len(failing.ids) > 1 else ""
-    why = _named(failing.type, failing.message)
-    title = f"{first}{more}" + (f": {why}" if why else "")
-    key = ("tests", *tests.washed_ids(failing.ids), failing.type, wash(failing.message))
+    first = failing.tests[0]
+    more = f" and {len(failing.tests) - 1} more" if len(failing.tests) > 1 else ""
+    why = _named(first.type, first.message)
+    title = f"{first.id}{more}" + (f": {why}" if why else "")
+    told = (f"{tests.washed_id(one.id)} {one.type} {wash(one.message)}" for one in failing.tests)
+    key = ("tests", *told)
     return Signature(kind="tests", title=_short(title), key=key)
 
 
@@ -299,6 +303,8 @@ def _of_exit(text: str, exit_code: int) -> Signature:
     candidates = [line for line in lines[-40:] if not re.match(r"at \S", line)]
     errors = [line for line in candidates if _ERRORISH.search(line)][-_LAST_LINES:]
     said = errors or candidates[-_LAST_LINES:]
+    if (words := native.last_words(text)).what:  # a sanitizer ends with an exit code
+        said, errors, inner = [words.what], [words.what], [words.where]
     title = f"exit {exit_code}" + (f": {said[0] if errors else said[-1]}" if said else "")
     key = (f"exit {exit_code}", *(wash(line) for line in said), *inner)
     return Signature(kind="exit", title=_short(title), key=key)

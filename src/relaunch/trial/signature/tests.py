@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from relaunch.record import Record
 from relaunch.trial.signature.normalise import wash
 from relaunch.trial.signature.python import first_of, raised_in
 
 
-class Failing(Record):
-    """The failing tests by name, without the path to their file, and the first one's error."""
+class FailedTest(Record):
+    """One failing test, without the path to its file, and its error."""
 
-    ids: tuple[str, ...]
+    id: str
     type: str = ""
     message: str = ""
     place: str = ""
     """`test_io.py:12`, for people."""
+
+
+class Failing(Record):
+    """The failing tests of a run, sorted by id: workers finish in any order."""
+
+    tests: tuple[FailedTest, ...]
 
 
 _SUMMARY = re.compile(
@@ -68,14 +75,19 @@ def _pytest(text: str) -> Failing | None:
     ids = sorted(told) or sorted(sections)
     if not ids:
         return None
-    first = ids[0]
-    body = next((sections[name] for name in sections if _names(name, first)), "")
-    if not body and not sections:
-        body = _line_style(text)
+    lines = {} if sections else {one["said"]: one[0] for one in _LINE_STYLE.finditer(text)}
+    return Failing(tests=tuple(_test(one, told.get(one, ""), sections, lines) for one in ids))
+
+
+def _test(
+    test: str, summary: str, sections: Mapping[str, str], lines: Mapping[str, str]
+) -> FailedTest:
+    body = next((sections[name] for name in sections if _names(name, test)), "")
+    if not body:  # --tb=line has no names, but the same words as the summary
+        cut = summary.removesuffix("...")
+        body = next((line for said, line in lines.items() if cut and cut in said), "")
     kind, message, place = _why(body)
-    if not kind and told.get(first):
-        kind = _type_said(told[first])
-    return Failing(ids=tuple(ids), type=kind, message=message, place=place)
+    return FailedTest(id=test, type=kind or _type_said(summary), message=message, place=place)
 
 
 def _short_id(test: str) -> str:
@@ -86,7 +98,7 @@ def _short_id(test: str) -> str:
 def _sections(text: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     found = list(_SECTION.finditer(text))
-    for one, after in zip(found, [*found[1:], None], strict=True):
+    for one, after in zip(found, [*found[1:], None], strict=False):
         body = text[one.end() : after.start() if after else len(text)]
         rule = _RULE.search(body)
         parts.setdefault(one["name"], body[: rule.start()] if rule else body)
@@ -97,11 +109,6 @@ def _names(section: str, test: str) -> bool:
     section = re.sub(r"^ERROR (?:at (?:setup|teardown) of|collecting) ", "", section)
     name = test.partition("::")[2].replace("::", ".")
     return section == name if name else section.endswith(test)
-
-
-def _line_style(text: str) -> str:
-    one = _LINE_STYLE.search(text)
-    return one[0] if one is not None else ""
 
 
 def _why(body: str) -> tuple[str, str, str]:
@@ -140,12 +147,14 @@ def _unittest(text: str) -> Failing | None:
     found = list(_UNITTEST.finditer(text))
     if not found:
         return None
-    ids = {_owner(one["test"], one["owner"]): one for one in reversed(found)}
-    first = min(ids)
-    after = ids[first].end()
-    following = text.find("=" * 70, after)
-    kind, message, place = _why(text[after : following if following > 0 else len(text)])
-    return Failing(ids=tuple(sorted(ids)), type=kind, message=message, place=place)
+    by_id = {_owner(one["test"], one["owner"]): one.end() for one in reversed(found)}
+    return Failing(tests=tuple(_unit(test, text, by_id[test]) for test in sorted(by_id)))
+
+
+def _unit(test: str, text: str, start: int) -> FailedTest:
+    following = text.find("=" * 70, start)
+    kind, message, place = _why(text[start : following if following > 0 else len(text)])
+    return FailedTest(id=test, type=kind, message=message, place=place)
 
 
 def _owner(test: str, owner: str) -> str:
@@ -159,19 +168,23 @@ def _doctest(text: str) -> Failing | None:
     found = list(_DOCTEST.finditer(text))
     if not found:
         return None
-    first = min(found, key=lambda one: (_last(one["name"]), one.start()))
-    raised = raised_in(re.sub(r"^ {4}", "", first["rest"], flags=re.MULTILINE))
-    return Failing(
-        ids=tuple(sorted({_last(one["name"]) for one in found})),
+    by_id = {_last(one["name"]): one for one in reversed(found)}
+    return Failing(tests=tuple(_example(test, by_id[test]) for test in sorted(by_id)))
+
+
+def _example(test: str, found: re.Match[str]) -> FailedTest:
+    raised = raised_in(re.sub(r"^ {4}", "", found["rest"], flags=re.MULTILINE))
+    return FailedTest(
+        id=test,
         type=_last(raised[-1].type) if raised else "",
-        message=f"{first['example'].strip()} {raised[-1].message if raised else ''}".strip(),
-        place=f"{_base(first['file'])}:{first['line']}",
+        message=f"{found['example'].strip()} {raised[-1].message if raised else ''}".strip(),
+        place=f"{_base(found['file'])}:{found['line']}",
     )
 
 
-def washed_ids(ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the ids without what a parameter's repr may carry: addresses, temporary paths."""
-    return tuple(wash(one) if re.search(r"0x[0-9a-f]{6,}|/tmp", one) else one for one in ids)
+def washed_id(test: str) -> str:
+    """Return the id without what a parameter's repr may carry: addresses, temporary paths."""
+    return wash(test) if re.search(r"0x[0-9a-f]{6,}|/tmp", test) else test
 
 
 def _last(dotted: str) -> str:
