@@ -73,7 +73,9 @@ def walk(top: str, folder: str, most: int, skip: tuple[str, ...] = ()) -> Walked
         for entry in entries:
             path = f"{here}/{entry.name}" if here else entry.name
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in (".git", *skip) and not is_repository(entry.path):
+                if is_repository(entry.path):
+                    has_files = True  # git tells whether it is ignored
+                elif entry.name not in (".git", *skip):
                     todo.append(path)
             elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                 has_files = True

@@ -66,7 +66,16 @@ SKIPPED_OUTSIDE_GIT = (
     ".ruff_cache",
     ".ipynb_checkpoints",
 )
-_env: dict[str, str] = {}
+_ENV = {
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+}
 
 
 class Repository:
@@ -166,20 +175,9 @@ class Repository:
 
 def clean_env() -> dict[str, str]:
     """Return the environment without the user's git variables and git's own settings files."""
-    if not _env:
-        _env.update({k: v for k, v in os.environ.items() if not k.startswith("GIT_")})
-        _env.update(
-            LC_ALL="C",
-            GIT_CONFIG_NOSYSTEM="1",
-            GIT_CONFIG_GLOBAL="/dev/null",
-            GIT_OPTIONAL_LOCKS="0",
-            GIT_TERMINAL_PROMPT="0",
-            GIT_NO_LAZY_FETCH="1",
-            GIT_ATTR_NOSYSTEM="1",
-            GIT_LITERAL_PATHSPECS="1",
-            GIT_ADVICE="0",
-        )
-    return _env
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env.update(_ENV)
+    return env
 
 
 def complaint(done: Captured) -> str:

@@ -26,7 +26,8 @@ def restore(home: Home, code: Code, target: str) -> tuple[str, ...]:
     for root, place in places(code, target):
         if root.kind not in (PROJECT, NESTED):
             missing.append(f"{root.path}: is in {os.path.relpath(place, target)}")
-        missing += _give_back(home, root, place)
+        prefix = "" if place == target else os.path.join(os.path.relpath(place, target), "")
+        missing += _give_back(home, root, place, prefix)
     return tuple(missing)
 
 
@@ -59,9 +60,8 @@ def borrowed_by(root: Root) -> list[str]:
     return [borrow.objects_of(its_home)] if its_home.common_dir else []
 
 
-def _give_back(home: Home, root: Root, place: str) -> list[str]:
-    name = "" if root.kind == PROJECT else f"{root.path}: "
-    missing = [f"{name}{out.path}: {out.why}, not kept" for out in root.left_out]
+def _give_back(home: Home, root: Root, place: str, prefix: str) -> list[str]:
+    missing = [f"{prefix}{out.path}: {out.why}, not kept" for out in root.left_out]
     if root.problem:
         missing.append(f"{root.path}: {root.problem}")
     if not root.tree:
@@ -75,7 +75,7 @@ def _give_back(home: Home, root: Root, place: str) -> list[str]:
         repo.must(place, "read-tree", root.tree, index=index, borrow=lean)
         done = repo.git(place, "checkout-index", "-a", "-q", index=index, borrow=lean)
         if done.code:
-            missing += _unwritten(repo, place, index, lean, done.err)
+            missing += [prefix + line for line in _unwritten(repo, place, index, lean, done.err)]
         for folder in root.empty_dirs:
             os.makedirs(os.path.join(place, folder), exist_ok=True)
     except OSError as error:

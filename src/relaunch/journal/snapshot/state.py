@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMAT = 1
-TICK_NS = 20_000_000
+TICK_NS = 11_000_000
 """Coarsest step of file times to reckon with: two writes within it can have equal times."""
 
 

@@ -78,7 +78,11 @@ def changed_since(home: Home, code: Code) -> tuple[str, ...]:
 def _take_root(home: Home, kind: str, path: str, caps: Caps) -> tuple[Root, list[str]]:
     """Take one work tree; the project's fault is raised, another's is told in its root."""
     try:
-        index = WorkIndex(home.journal, _home_of(home, kind, path))
+        its_home = _home_of(home, kind, path)
+        index = WorkIndex(home.journal, its_home)
+        # A repository inside the project can be thrown away any time, with what would be borrowed.
+        inside = its_home.common_dir.startswith(home.common_dir or "/nowhere")
+        index.passing = kind == NESTED and not inside
         taker = _Taker(index, caps if kind == PROJECT else caps.but(also=()))
         return taker.take().but(kind=kind), taker.nested
     except SnapshotError as error:
@@ -209,7 +213,7 @@ class _Taker:
         self.index.own()
         self.index.drop(suspects)
         if head:
-            if not borrow.pin(self.home, head):
+            if self.index.passing or not borrow.pin(self.home, head):
                 self.index.keep_all_of(head)
             self.index.read_tree(head)
         self.data |= {"head": head, "forced": [], "tree": "", "user_index": None}
@@ -262,14 +266,19 @@ class _Taker:
         )
         self._limit(files, choice)
         self._take_back(choice)
-        drop = (choice.drop | {*suspects} & choice.add.keys()) & {*listing.touched, *suspects}
-        self._store(
-            drop | lost, [*choice.add, *choice.gone & {*listing.touched, *suspects}], choice
-        )
+        # Git stores a file anew only if it sees that it changed: what it missed is dropped first.
+        missed = {path for path in suspects if path in choice.add} - listing.touched
+        known = listing.touched.union(suspects)
+        drop, gone = choice.drop & known, choice.gone & known
+        self._store(drop | missed | lost, [*choice.add, *gone], choice)
         self.data["left"] = choice.left
         self.data["empty"] = empty
         self._name_specials(specials)
-        return bool(inner.files or lost or choice.covered)
+        return bool(inner.files or lost or choice.covered or self._emptied(drop | gone))
+
+    def _emptied(self, paths: Iterable[str]) -> bool:
+        """Tell whether a folder is left from which a file of ours is gone: it may be empty."""
+        return any(os.path.isdir(os.path.join(self.top, os.path.dirname(path))) for path in paths)
 
     def _list(self) -> Listing:
         """Ask git; when it had to hash much to know, let it remember the times it saw."""

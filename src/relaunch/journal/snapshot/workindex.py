@@ -38,6 +38,8 @@ class WorkIndex:
         self.remembered = Remembered(self.repo.path, self.top)
         self.lean = [borrow.objects_of(home)] if home.common_dir else []
         self.copy = ""
+        self.passing = False
+        """The repository may be gone tomorrow: nothing is borrowed from it."""
         inside = journal.startswith(os.path.join(self.top, "")) and not home.git_dir
         self._ours = ["-x", f"/{os.path.relpath(journal, self.top)}/"] if inside else []
 
@@ -176,7 +178,7 @@ class WorkIndex:
         return self.repo.git(self.top, "hash-object", "--no-filters", "--", full).text.strip()
 
     def keep_all_of(self, commit: str) -> None:
-        """Store the files of a commit here: where nothing can be pinned, nothing is borrowed."""
+        """Store the files of a commit here, for they cannot be borrowed."""
         pack = os.path.join(self.repo.objects, "pack/pack")
         data = f"{commit}^{{tree}}\n".encode()
         self.git("pack-objects", "-q", "--revs", pack, lean=True, data=data)
