@@ -206,14 +206,19 @@ def table(
     columns: Sequence[Column], rows: Sequence[Sequence[Cell]], total: int, pen: Pen
 ) -> list[str]:
     """Lay out rows under their titles in `total` columns; only flexible columns are cut."""
-    widths = [
-        max([columns_of(column.title), *(columns_of(row[n][1]) for row in rows)])
-        for n, column in enumerate(columns)
-    ]
+    widths = natural_widths(columns, rows)
     _squeeze(columns, widths, total)
     lines = [_line(columns, widths, [("dim", column.title) for column in columns], pen)]
     lines.extend(_line(columns, widths, row, pen) for row in rows)
     return lines
+
+
+def natural_widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[int]:
+    """Return how wide each column would be with all the room there is."""
+    return [
+        max([columns_of(column.title), *(columns_of(row[n][1]) for row in rows)])
+        for n, column in enumerate(columns)
+    ]
 
 
 def _squeeze(columns: Sequence[Column], widths: list[int], total: int) -> None:
@@ -256,7 +261,12 @@ def facts(pairs: Sequence[tuple[str, str]], total: int, pen: Pen) -> list[str]:
 
 
 def ago(seconds: float) -> str:
-    """Say how long ago, in one short unit."""
+    """Say how long ago: `5m ago`."""
+    return f"{age(seconds)} ago"
+
+
+def age(seconds: float) -> str:
+    """Say how old, in one short unit: `5m`, `30h`, `12d`."""
     for limit, size, unit in (
         (60, 1, "s"),
         (3600, 60, "m"),
@@ -264,8 +274,8 @@ def ago(seconds: float) -> str:
         (60 * 86400, 86400, "d"),
     ):
         if seconds < limit:
-            return f"{max(0, int(seconds / size))}{unit} ago"
-    return f"{int(seconds / (7 * 86400))}w ago"
+            return f"{max(0, int(seconds / size))}{unit}"
+    return f"{int(seconds / (7 * 86400))}w"
 
 
 def duration(seconds: float) -> str:
@@ -287,7 +297,7 @@ def short_duration(seconds: float) -> str:
     if seconds < 119.5:
         return duration(seconds)
     whole = round(seconds)
-    if whole < 7200:
+    if whole < 3600:
         return f"{whole // 60}m{whole % 60:02d}s"
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
 

@@ -75,9 +75,19 @@ def screen(
 
 
 def _table(rows: list[Summary], now: float, width: int, pen: draw.Pen, reverse: bool) -> list[str]:
-    metrics = _metric_names(rows)
+    """Lay the rows out; when they do not fit, the second metric goes before the words do."""
+    names = _metric_names(rows)
+    columns, cells = _cells(rows, names[:2], now)
+    if len(names) > 1 and sum(draw.natural_widths(columns, cells)) + 2 * len(columns) > width:
+        columns, cells = _cells(rows, names[:1], now)
+    return draw.table(columns, cells[::-1] if reverse else cells, width, pen)
+
+
+def _cells(
+    rows: list[Summary], metrics: list[str], now: float
+) -> tuple[list[draw.Column], list[list[draw.Cell]]]:
     with_sets = any(row["set"] for row in rows)
-    columns = [draw.Column("#", right=True), draw.Column("when", right=True)]
+    columns = [draw.Column("#", right=True), draw.Column("ago", right=True)]
     if with_sets:
         columns.append(draw.Column("set", flexible=True))
     columns += [draw.Column("code"), draw.Column("exit"), draw.Column("time", right=True)]
@@ -87,7 +97,7 @@ def _table(rows: list[Summary], now: float, width: int, pen: draw.Pen, reverse: 
     cells = []
     before: Summary | None = None
     for row in rows:
-        line: list[draw.Cell] = [("bold", row["id"]), ("", draw.ago(now - row["when"]))]
+        line: list[draw.Cell] = [("bold", row["id"]), ("", draw.age(now - row["when"]))]
         if with_sets:
             line.append(("", draw.clean(row["set"]) or "-"))
         line += [_code(row, before), _exit(row), _time(row, now)]
@@ -95,16 +105,14 @@ def _table(rows: list[Summary], now: float, width: int, pen: draw.Pen, reverse: 
         line += [("", draw.clean(row["note"])), _verdict(row)]
         cells.append(line)
         before = row
-    if reverse:
-        cells.reverse()
-    return draw.table(columns, cells, width, pen)
+    return columns, cells
 
 
 def _metric_names(rows: list[Summary]) -> list[str]:
     names: dict[str, None] = {}
     for row in rows:
         names.update(dict.fromkeys(row["metrics"]))
-    return list(names)[:2]
+    return list(names)
 
 
 def _code(row: Summary, before: Summary | None) -> draw.Cell:
@@ -119,7 +127,7 @@ def _code(row: Summary, before: Summary | None) -> draw.Cell:
     if before and before["code"]["base"] == code["base"] and before["code"]["digest"]:
         if before["code"]["digest"] == code["digest"]:
             return ("dim", "same")
-        return ("", f"edited {differ}".rstrip())
+        return ("", f"edited{differ}")
     return ("", (code["base"][:7] or "files") + differ)
 
 

@@ -197,7 +197,7 @@ def outcome_words(row: look_back.Summary) -> str:
     if row["state"] == "killed":
         return "rl was killed before it ended"
     if row["state"] == "unstarted":
-        return "not run"
+        return f"not run: {draw.clean(row['not_started'])}"
     if row["timed_out"]:
         return f"timed out{took}"
     if row["state"] == "interrupted":

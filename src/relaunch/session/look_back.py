@@ -110,7 +110,8 @@ def summarise(journal: Journal, trial_id: str) -> Summary:
     try:
         return summary(readable(journal, trial_id))
     except JournalError as error:
-        return {"id": trial_id, "problem": error.message.replace(journal.trials + os.sep, "")}
+        folder = os.path.join(journal.trials, trial_id, "")
+        return {"id": trial_id, "problem": error.message.replace(folder, "")}
 
 
 def readable(journal: Journal, trial_id: str) -> Trial:
@@ -159,6 +160,7 @@ def summary(trial: Trial) -> Summary:
         "exit_code": _whole(end.get("exit_code")),
         "signal": _whole(end.get("signal")),
         "timed_out": bool(end.get("timed_out")),
+        "not_started": str(end.get("not_started") or ""),
         "duration_s": _seconds(end.get("duration_s")),
         "critical_s": _seconds(end.get("critical_s")),
         "signature": signature

@@ -103,7 +103,7 @@ def test_a_trial_that_ends_is_noticed(journal, cache):
         lambda path: os.chmod(path, 0),
         lambda path: _execute(path, "PRAGMA user_version = 99"),
         lambda path: _execute(path, "DROP TABLE trial"),
-        lambda path: (os.unlink(path), os.mkdir(path)),
+        lambda path: _turn_into_a_folder(path),
     ],
 )
 def test_a_damaged_index_costs_a_rebuild_never_the_answer(journal, cache, damage):
@@ -117,6 +117,11 @@ def _overwrite(path, at):
     with open(path, "r+b") as file:
         file.seek(at)
         file.write(b"\xff" * 4000)
+
+
+def _turn_into_a_folder(path):
+    os.unlink(path)
+    os.mkdir(path)
 
 
 def _execute(path, statement):

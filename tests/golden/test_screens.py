@@ -1,0 +1,182 @@
+"""The screens of the journal's verbs at 80 columns: plain, coloured, on a terminal, as JSON."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("past")
+
+SCREENS = [
+    ("log", "log"),
+    ("log-all", "log --all --reverse"),
+    ("log-last", "log -n 2"),
+    ("log-failed", "log --verdict failed"),
+    ("log-set", "log --set bf16"),
+    ("log-text", "log --text 'lr trains'"),
+    ("log-none", "log --text nowhere"),
+    ("show", "show 1"),
+    ("show-escapes", "show 3 --env --code"),
+    ("show-running", "show"),
+    ("show-unstarted", "show 7"),
+    ("show-repeat", "show 2.2"),
+    ("diff", "diff 1 2"),
+    ("diff-stat", "diff 1 2 --stat"),
+    ("diff-all", "diff 2 3"),
+    ("diff-numbers", "diff 1 3"),
+    ("mark", "mark 2 good"),
+    ("gc", "gc --dry-run --older 1h"),
+]
+BAD_INPUT = [
+    "show 5",
+    "show 99",
+    "show -20",
+    "show nobody",
+    "show lr-work",
+    "diff 1 5",
+    "mark 1 goood",
+    "mark 1",
+    "mark 1 --name 3",
+    "mark 1 --name lr-works",
+    "log -n 0",
+    "log --since yesterday",
+    "log --verdict fialed",
+    "log --wat",
+    "gc --older soon",
+    "gc --keep-size much",
+    "back 99",
+    "back 1 --to .",
+    "back 6 --to sub",
+    "again 99",
+]
+
+
+def washed(text: str, world) -> str:
+    """Take out what differs from one run to the next, keeping every width."""
+    text = text.replace(str(world.project), "/project").replace(str(world.root), "/root")
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-11-15 12:00:00", text)
+    text = re.sub(r'("when": )[\d.]+', r"\1 0.0", text)
+    text = re.sub(r'("(?:pid|started)": )\d+', r"\1 1", text)
+    text = re.sub(r'("tree": )"\w+"', r'\1"TREE"', text)
+    text = re.sub(r'("digest": )"[0-9a-f]{32,}"', r'\1"DIGEST"', text)
+    text = text.replace(os.uname().nodename, "HOST")
+    return re.sub(r"[\d.]+ (?:KiB|MiB|B) (would be|stay)", r"SOME \1", text)
+
+
+def run(world, words: str, **env: str) -> str:
+    done = world.shell(f"rl {words}", env=env)
+    assert "Traceback (most recent call last):\n  File" not in done.stderr
+    said = f"$ rl {words}\n{done.stdout}"
+    if done.stderr:
+        said += f"--- stderr\n{done.stderr}"
+    return washed(said + (f"--- exit {done.returncode}\n" if done.returncode else ""), world)
+
+
+@pytest.mark.parametrize(("name", "words"), SCREENS)
+def test_a_piped_screen_is_as_kept_and_fits_80_columns(world, golden, name, words):
+    text = run(world, words)
+    assert "\x1b" not in text
+    golden(f"screens/{name}.txt", text)
+    if not name.startswith(("show", "diff")):  # commands stay whole, to be pasted
+        from relaunch.cli.draw import columns_of
+
+        assert [line for line in text.splitlines() if columns_of(line) > 80] == []
+
+
+@pytest.mark.parametrize(("name", "words"), [s for s in SCREENS if s[0] in ("log", "show", "diff")])
+def test_forced_colour_paints_the_same_text(world, golden, name, words):
+    text = run(world, words, FORCE_COLOR="1")
+    golden(f"screens/{name}.colour.txt", text)
+    plain = run(world, words)
+    assert re.sub(r"\x1b\[[\d;]*m", "", text) == plain
+    assert run(world, words, FORCE_COLOR="1", NO_COLOR="1") == plain
+
+
+def test_a_locale_without_utf8_gets_ascii(world, golden):
+    text = run(world, "log -n 7", LC_ALL="C") + run(world, "diff 1 2", LC_ALL="C")
+    drawn = text.replace("日本語", "")
+    assert drawn.isascii()
+    golden("screens/ascii.txt", text)
+
+
+def test_a_wide_terminal_shows_more(world, golden):
+    golden("screens/log.120.txt", run(world, "log", COLUMNS="120"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("log", "log --json"),
+        ("show", "show 1 --json"),
+        ("diff", "diff 2 3 --json"),
+        ("mark", "mark 1 bad again --json"),
+        ("gc", "gc --older 1h --dry-run --json"),
+        ("back", "back 1 --json"),
+    ],
+)
+def test_json_names_its_schema(world, golden, name, words):
+    import json
+
+    done = world.shell(f"rl {words}")
+    assert json.loads(done.stdout)["schema"] == f"relaunch/{name}/1"
+    golden(f"json/{name}.json", washed(done.stdout, world))
+
+
+def test_bad_input_gets_one_clear_line_and_exit_2(world, golden):
+    texts = []
+    for words in BAD_INPUT:
+        done = world.shell(f"rl {words}")
+        assert done.returncode == 2, words
+        assert done.stdout == "", words
+        assert done.stderr.count("\n") == 1, words
+        texts.append(washed(f"$ rl {words}\n{done.stderr}", world))
+    golden("screens/bad-input.txt", "".join(texts))
+
+
+@pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_on_a_terminal_of_80_columns_nothing_wraps(world, env):
+    text = on_terminal(world, ["log"], env)
+    assert ("\x1b[" in text) == (not env)
+    assert "\x1b[31mescapes" not in text, "a note's own escapes are not obeyed"
+    from relaunch.cli.draw import columns_of
+
+    for line in re.sub(r"\x1b\[[\d;]*m", "", text).splitlines():
+        assert columns_of(line) <= 80
+
+
+def on_terminal(world, words: list[str], env: dict[str, str]) -> str:
+    """Run rl with a terminal of 80x24 as its stdout."""
+    import fcntl
+    import struct
+    import termios
+
+    near, far = pty.openpty()
+    fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "relaunch", *words],
+        stdin=far,
+        stdout=far,
+        stderr=far,
+        env={**world.env, **env},
+        cwd=world.project,
+        start_new_session=True,
+    )
+    os.close(far)
+    said = b""
+    while select.select([near], [], [], 20)[0]:
+        try:
+            block = os.read(near, 65536)
+        except OSError:
+            break
+        if not block:
+            break
+        said += block
+    os.close(near)
+    assert process.wait(10) == 0
+    return said.decode()
