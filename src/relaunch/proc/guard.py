@@ -1,0 +1,78 @@
+"""A still process beside the program: it tells whether a signal was sent to our whole group.
+
+`kill %1`, Ctrl-C and `timeout` signal every process of the group: the program has it already, and
+a forwarded copy would be its second. `kill PID` reaches only us, and must be forwarded. Nothing in
+the signal says which it was, but a process of our group that blocks everything keeps the answer.
+When we are killed, the guard ends what we ran and gives the terminal back.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable
+else:
+    import _signal
+
+_ANSWER_MS = 200
+_FILES = 256
+
+
+class Guard:
+    """Our end of the guard."""
+
+    def __init__(self, on_our_death: Callable[[], object]) -> None:
+        """Start it; all signals must be blocked by the caller, and stay so in the guard."""
+        orders, self._orders = os.pipe()
+        self._answers, answers = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(self._orders)
+                os.close(self._answers)
+                _stand(orders, answers, on_our_death)
+            finally:
+                os._exit(0)
+        os.close(orders)
+        os.close(answers)
+        self._poll = select.poll()
+        self._poll.register(self._answers, select.POLLIN)
+
+    def group_got(self, signal: int) -> bool:
+        """Tell whether `signal` was sent to our whole process group since the last question."""
+        try:
+            os.write(self._orders, b"?")
+            if not self._poll.poll(_ANSWER_MS):
+                return False
+            return signal in os.read(self._answers, 128)[1:]
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        """End the guard."""
+        try:
+            os.kill(self.pid, _signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except OSError:
+            pass
+        os.close(self._orders)
+        os.close(self._answers)
+
+
+def _stand(orders: int, answers: int, on_our_death: Callable[[], object]) -> None:
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    # Whoever waits for the end of a file of ours must not wait for the guard.
+    low, high = sorted((orders, answers))
+    os.closerange(0, low)
+    os.closerange(low + 1, high)
+    os.closerange(high + 1, high + _FILES)
+    while os.read(orders, 1):
+        pending = _signal.sigpending()
+        for signal in pending:
+            _signal.sigwait({signal})
+        os.write(answers, bytes([0, *pending]))
+    on_our_death()

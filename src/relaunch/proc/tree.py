@@ -1,0 +1,258 @@
+"""Who belongs to the program, who outlived it, and how all of them are ended."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable, Collection, Iterable
+else:
+    import _signal
+
+MARKER = "RELAUNCH_TRIAL"
+"""The environment variable that every process of a trial carries."""
+
+TERM_GRACE_S = 2.0
+_KILL_LIMIT_S = 5.0
+
+
+class Process(Record):
+    """One process as the kernel lists it."""
+
+    pid: int
+    parent: int
+    session: int
+    state: str
+    name: str
+
+
+def read_stat(text: str) -> Process | None:
+    """Read one /proc/PID/stat; the name may hold blanks and brackets itself."""
+    head, bracket, tail = text.rpartition(")")
+    fields = tail.split()
+    pid, _, name = head.partition(" (")
+    if not bracket or len(fields) < 4 or not pid.isdigit():
+        return None
+    return Process(
+        pid=int(pid), parent=int(fields[1]), session=int(fields[3]), state=fields[0], name=name
+    )
+
+
+def processes() -> list[Process]:
+    """List all processes of the machine that we can see."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return _processes_by_ps()
+    found = []
+    for name in names:
+        if name.isdigit():
+            process = read_stat(_read(f"/proc/{name}/stat"))
+            if process:
+                found.append(process)
+    return found or _processes_by_ps()
+
+
+def _processes_by_ps() -> list[Process]:
+    from relaunch.proc.capture import capture
+
+    found = []
+    for line in capture(["ps", "-A", "-o", "pid=,ppid=,sess=,state=,comm="]).text.splitlines():
+        fields = line.split(None, 4)
+        if len(fields) == 5 and fields[0].isdigit() and fields[1].isdigit():
+            session = int(fields[2]) if fields[2].isdigit() else 0
+            pid, parent = int(fields[0]), int(fields[1])
+            found.append(
+                Process(pid=pid, parent=parent, session=session, state=fields[3][0], name=fields[4])
+            )
+    return found
+
+
+def _read(path: str) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        blocks = []
+        while block := os.read(fd, 1 << 16):
+            blocks.append(block)
+        return os.fsdecode(b"".join(blocks))
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
+def below(root: int, among: Iterable[Process], without: Collection[int] = ()) -> list[Process]:
+    """Return the descendants of `root`, not looking below nor at those in `without`."""
+    children: dict[int, list[Process]] = {}
+    for process in among:
+        children.setdefault(process.parent, []).append(process)
+    found, todo = [], [root]
+    while todo:
+        for process in children.pop(todo.pop(), ()):
+            if process.pid not in without:
+                found.append(process)
+                todo.append(process.pid)
+    return found
+
+
+class Tree:
+    """The processes of one trial.
+
+    With the subreaper, all of them are below us, whatever they did to get away. Without it, they
+    are those below the program, those of its session, and those that carry the marker.
+    """
+
+    def __init__(self, *, subreaper: bool, marker: str, helpers: Collection[int]) -> None:
+        """Know our own helpers, which are below us too but not of the tree."""
+        self._subreaper = subreaper
+        self._marker = marker
+        self._helpers = helpers
+        self.session = 0
+        """The session that was made for the program, when one was."""
+        self.keeper = 0
+        """Our process that leads that session."""
+
+    def living(self) -> list[Process]:
+        """List the processes of the tree that still run, the program among them."""
+        everyone = processes()
+        ours = {*self._helpers, os.getpid()}
+        found = {p.pid: p for p in below(os.getpid(), everyone, ours)}
+        if self.keeper:
+            found.pop(self.keeper, None)
+            ours.add(self.keeper)
+            found.update((p.pid, p) for p in below(self.keeper, everyone, ours))
+        if not self._subreaper:
+            marked = set(leftovers(self._marker)) if self._marker else set()
+            for process in everyone:
+                if process.pid in marked or (self.session and process.session == self.session):
+                    found[process.pid] = process
+        return [p for p in found.values() if p.pid not in ours and p.state not in "ZX"]
+
+    def reap(self, program: int) -> None:
+        """Collect orphans that ended, never the program nor a helper."""
+        if not self._subreaper:
+            return
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if ended is None or ended.si_pid in (program, self.keeper):
+                    return
+                if ended.si_pid in self._helpers:
+                    return
+                os.waitpid(ended.si_pid, os.WNOHANG)
+            except ChildProcessError:
+                return
+
+    def nobody_left(self) -> bool:
+        """Tell cheaply that no process is left; False means that one has to look."""
+        if not self._subreaper:
+            return False
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return False
+
+    def signal(self, signal: int) -> list[Process]:
+        """Send `signal` to all of the tree; return whom."""
+        living = self.living()
+        for process in living:
+            send(process.pid, signal)
+        return living
+
+    def kill(self) -> None:
+        """End all of the tree now, including who is born meanwhile."""
+        deadline = time.monotonic() + _KILL_LIMIT_S
+        while self.signal(_signal.SIGKILL) and time.monotonic() < deadline:
+            self.reap(0)
+
+    def end(self, wait: Callable[[float], object], *, unasked_s: float) -> tuple[str, ...]:
+        """End who is left and return them as `pid command`; `wait(seconds)` passes the time.
+
+        Who ends by itself within `unasked_s` is not counted: a `tee` needs a moment to see the
+        end of its input, and to write the last lines.
+        """
+        if self._await_end(wait, unasked_s):
+            return ()
+        ended = {p.pid: f"{p.pid} {command(p)}" for p in self.living()}
+        self.signal(_signal.SIGTERM)
+        self.signal(_signal.SIGCONT)  # a stopped process would not see it
+        if not self._await_end(wait, TERM_GRACE_S):
+            ended.update((p.pid, f"{p.pid} {command(p)}") for p in self.living())
+            self.kill()
+            self._await_end(wait, TERM_GRACE_S)
+        return tuple(ended.values())
+
+    def _await_end(self, wait: Callable[[float], object], seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        pause = 0.002
+        while True:
+            self.reap(0)
+            if self.nobody_left() or not self.living():
+                self.reap(0)
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            wait(pause)
+            pause = min(pause * 2, 0.05)
+
+
+def send(pid: int, signal: int) -> bool:
+    """Send a signal to a process that may be gone."""
+    try:
+        os.kill(pid, signal)
+    except OSError:
+        return False
+    return True
+
+
+def command(process: Process) -> str:
+    """Return the command line of a process, in short; its name where that cannot be read."""
+    words = _read(f"/proc/{process.pid}/cmdline").rstrip("\0").split("\0")
+    line = " ".join(words).replace("\n", " ")
+    return (line if len(line) <= 80 else line[:79] + "…") or process.name
+
+
+def leftovers(marker: str) -> list[int]:
+    """Find the processes of the trial `marker`, whoever their parent is now."""
+    wanted = f"{MARKER}={marker}"
+    found = []
+    for process in processes():
+        environ = _read(f"/proc/{process.pid}/environ") if process.pid != os.getpid() else ""
+        if wanted in environ and wanted in environ.split("\0") and process.state not in "ZX":
+            found.append(process.pid)
+    return found
+
+
+def end_all(pids: Iterable[int], *, grace_s: float = TERM_GRACE_S) -> list[int]:
+    """End processes that are not our children: ask, wait, insist. Return who is still there."""
+    left = [pid for pid in pids if send(pid, _signal.SIGTERM)]
+    for pid in left:
+        send(pid, _signal.SIGCONT)
+    left = _wait_gone(left, grace_s)
+    for pid in left:
+        send(pid, _signal.SIGKILL)
+    return _wait_gone(left, grace_s)
+
+
+def _wait_gone(pids: list[int], seconds: float) -> list[int]:
+    deadline = time.monotonic() + seconds
+    while pids and time.monotonic() < deadline:
+        time.sleep(0.01)
+        pids = [pid for pid in pids if _is_running(pid)]
+    return pids
+
+
+def _is_running(pid: int) -> bool:
+    if not send(pid, 0):
+        return False
+    process = read_stat(_read(f"/proc/{pid}/stat"))
+    return process is None or process.state not in "ZX"
