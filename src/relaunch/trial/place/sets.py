@@ -59,7 +59,8 @@ def find_sets(
     """Return the sets of a project: those configured (link = pattern), those made, those seen."""
     links = dict(configured)
     for link in [*_known_links(journal), *_visible_links(project)]:
-        links.setdefault(link, link + "@*")
+        if os.path.lexists(os.path.join(project, link)):
+            links.setdefault(link, link + "@*")
     found = tuple(set_link(project, link, pattern) for link, pattern in links.items())
     return ConfigSets(project=project, links=found, flag=flag)
 
