@@ -44,5 +44,5 @@ def main(args: Namespace) -> int:
     )
     for line in given.missing:
         draw.remark(f"rl: not as it was: {draw.clean(line)}")
-    draw.say_path(path)
+    draw.say_bytes(os.fsencode(path) + b"\n")
     return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from relaunch.cli import draw
 from relaunch.cli.show import outcome_words
 from relaunch.errors import JournalError
@@ -13,6 +15,7 @@ from relaunch.session.two_trials import (
     OutputDifference,
     difference,
     file_changes,
+    patch_of,
 )
 
 TYPE_CHECKING = False
@@ -52,7 +55,7 @@ def main(args: Namespace) -> int:
     if args.patch:
         if found.code_problem:
             raise JournalError(f"there is no diff of the code: {found.code_problem}")
-        draw.say(found.code)
+        draw.say_bytes(os.fsencode(patch_of(found.code)))
         return 0
     lines = screen(found, width=draw.width(), pen=draw.pen(choice=args.color), stat=args.stat)
     draw.say("\n".join(lines) + "\n")
@@ -101,14 +104,14 @@ def _code(found: Difference, pen: draw.Pen, stat: bool) -> str:
 
 
 def _counts(file: FileChange) -> str:
-    return f"+{file.added} -{file.removed}" if file.lines else file.what
+    return f"+{file.added} -{file.removed}" if file.lines else draw.clean(file.what)
 
 
 def _file(file: FileChange, pen: draw.Pen) -> list[str]:
     """Say the place once per run of changed lines, then what went and what came."""
-    path = draw.clean(file.path)
+    path, what = draw.clean(file.path), draw.clean(file.what)
     if file.what in ("new", "deleted") or not file.lines:
-        return [f"{path}   {file.what}, {_counts(file)}" if file.lines else f"{path}   {file.what}"]
+        return [f"{path}   {what}, {_counts(file)}" if file.lines else f"{path}   {what}"]
     lines: list[str] = []
     expected: dict[str, int] = {}
     last = ""

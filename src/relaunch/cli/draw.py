@@ -104,10 +104,13 @@ def say(text: str) -> None:
         leave_quietly()
 
 
-def say_path(path: str) -> None:
-    """Write a path to stdout exactly as the system knows it, also when it is not text."""
+def say_bytes(data: bytes) -> None:
+    """Write bytes to stdout as they are: paths and code need not be text."""
+    view = memoryview(data)
     try:
-        os.write(1, os.fsencode(path) + b"\n")
+        sys.stdout.flush()
+        while view:
+            view = view[os.write(1, view) :]
     except BrokenPipeError:
         leave_quietly()
 

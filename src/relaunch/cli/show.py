@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from relaunch.cli import draw
@@ -99,24 +98,15 @@ def _output(journal: Journal, trial: Trial, args: Namespace) -> int:
         chunks = follow(journal, trial.id)
     wanted = _STREAMS[args.stream]
     stamp = _Stamps() if args.times else None
-    sys.stdout.flush()
     try:
         for chunk in chunks:
             if chunk.lost:
                 draw.remark("rl: some output in the middle was not kept")
             if chunk.stream in wanted:
-                _write(stamp.mark(chunk) if stamp else chunk.data)
-    except BrokenPipeError:
-        draw.leave_quietly()
+                draw.say_bytes(stamp.mark(chunk) if stamp else chunk.data)
     except KeyboardInterrupt:
         return 130
     return 0
-
-
-def _write(data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(1, view) :]
 
 
 class _Stamps:

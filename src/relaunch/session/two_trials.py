@@ -12,7 +12,7 @@ from relaunch.session import look_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from relaunch.journal.home import Home
@@ -43,7 +43,7 @@ class FileChange(Record):
 
     path: str
     what: str = "changed"
-    """changed, new, deleted, renamed, mode, binary"""
+    """changed, new, deleted, renamed, mode, binary; or how a file that was not kept changed"""
     lines: tuple[tuple[str, int, str], ...] = ()
     """Sign, line number (of the old file for `-`, of the new one for `+`), text."""
 
@@ -116,7 +116,7 @@ def _code(home: Home, old: Any, new: Any) -> tuple[str, str, bool]:
         before, after = from_json(old), from_json(new)
         if before.digest == after.digest:
             return "", "", True
-        from relaunch.journal.snapshot.restore import diff_text
+        from relaunch.journal.snapshot.compare import diff_text
 
         return diff_text(home, before, after), "", False
     except RelaunchError as error:
@@ -126,36 +126,58 @@ def _code(home: Home, old: Any, new: Any) -> tuple[str, str, bool]:
 
 
 def file_changes(text: str) -> list[FileChange]:
-    """Read a unified diff as git writes it."""
+    """Read a diff of two snapshots: git's own, and a line for each file that was not kept."""
     files: list[FileChange] = []
     path, what = "", "changed"
     lines: list[tuple[str, int, str]] = []
-    old = new = old_left = new_left = 0
+    notes: list[FileChange] = []
 
     def flush() -> None:
         if path:
             files.append(FileChange(path=path, what=what, lines=tuple(lines)))
 
+    for line, number in numbered(text):
+        if number:
+            if line[0] in "+-":
+                lines.append((line[0], number, line[1:]))
+        elif line.startswith("diff --git "):
+            flush()
+            path, what, lines = _path_of(line), "changed", []
+        elif line.startswith("+++ ") and line != "+++ /dev/null":
+            path = line[4:].removeprefix("b/").rstrip("\t")
+        elif note := _NOTE.fullmatch(line):
+            notes.append(FileChange(path=note[1], what=note[2]))
+        else:
+            what = _kind_of_change(line) or what
+    flush()
+    return files + notes
+
+
+_NOTE = re.compile(r"(?!rename |copy |index |\+\+\+ |--- |@@ |\\)(.+): (.+ -> .+)")
+"""How a snapshot tells of a file it did not keep: `data.bin: absent -> 3,000 bytes, too large`."""
+
+
+def patch_of(text: str) -> str:
+    """Keep of a diff of two snapshots what `git apply` takes."""
+    kept = [line for line, number in numbered(text) if number or not _NOTE.fullmatch(line)]
+    return "\n".join(kept)
+
+
+def numbered(text: str) -> Iterator[tuple[str, int]]:
+    """Give each line of a diff with its number in the file it is from; 0 for git's own words."""
+    old = new = old_left = new_left = 0
     for line in text.split("\n"):
         sign = line[:1]
-        if (old_left > 0 or new_left > 0) and sign in ("-", "+", " ", ""):
-            if sign in ("-", "+"):
-                lines.append((sign, old if sign == "-" else new, line[1:]))
+        if (old_left > 0 or new_left > 0) and sign in ("-", "+", " "):
+            yield line, old if sign == "-" else new
             if sign != "+":
                 old, old_left = old + 1, old_left - 1
             if sign != "-":
                 new, new_left = new + 1, new_left - 1
-        elif line.startswith("diff --git "):
-            flush()
-            path, what, lines = _path_of(line), "changed", []
-        elif line.startswith("@@ "):
+            continue
+        if line.startswith("@@ "):
             (old, old_left), (new, new_left) = (_range(word) for word in line.split()[1:3])
-        elif line.startswith("+++ ") and line != "+++ /dev/null":
-            path = line[4:].removeprefix("b/").rstrip("\t")
-        else:
-            what = _kind_of_change(line) or what
-    flush()
-    return files
+        yield line, 0
 
 
 def _path_of(line: str) -> str:

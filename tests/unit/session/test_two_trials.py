@@ -10,6 +10,7 @@ from relaunch.session.two_trials import (
     changes,
     file_changes,
     line_differences,
+    patch_of,
     washed,
     word_changes,
 )
@@ -94,9 +95,17 @@ def test_a_diff_of_any_text_is_read_as_git_means_it(tmp_path_factory, old, new):
             "deleted",
         ),
         ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "binary"),
+        ("x: absent -> 3,000 bytes, over 1 KiB\n", "absent -> 3,000 bytes, over 1 KiB"),
         ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "mode"),
     ],
 )
 def test_what_happened_to_a_file(text, what):
     (file,) = file_changes(text)
     assert (file.path, file.what) == ("x", what)
+
+
+def test_a_patch_has_no_line_that_git_does_not_know():
+    patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a: b -> c\n+a: b -> d\n"
+    note = "big.bin: absent -> 3,000 bytes, too large\n"
+    assert patch_of(patch + note) == patch
+    assert patch_of(note) == ""

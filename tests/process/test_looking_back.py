@@ -1,0 +1,253 @@
+"""Looking back in real processes: output byte for byte or live, closed pipes, code given back."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from relaunch.journal.home import find_home
+from relaunch.journal.output import RESET, STDERR, STDOUT, OutputWriter
+from relaunch.journal.snapshot.code import to_json
+from relaunch.journal.snapshot.take import take
+from relaunch.journal.store import Journal
+
+ODD = b"\x00\xff\r\x1b[31mred\n" + bytes(range(256))
+
+
+@pytest.fixture
+def journal(world):
+    return Journal(str(world.journal))
+
+
+def begin(journal, **start):
+    base = {"command": ["python", "t.py"], "cwd": "/", "resets": [], "set": "", "note": ""}
+    return journal.begin({**base, **start})
+
+
+def say(writer, *chunks):
+    for stream, data in chunks:
+        writer.chunk(time.monotonic(), stream, data)
+
+
+def finished(journal, *chunks, exit_code=0, **start):
+    trial = begin(journal, **start)
+    writer = journal.output(trial)
+    say(writer, *chunks)
+    writer.close()
+    return journal.finish(trial, {"exit_code": exit_code, "duration_s": 1.0})
+
+
+def output(world, *words):
+    command = world.start(["rl", "show", *words])
+    out, err = command.communicate(timeout=30)
+    return command.returncode, out, err
+
+
+def test_output_comes_back_byte_for_byte(world, journal):
+    finished(journal, (RESET, b"cleaning\n"), (STDOUT, ODD), (STDERR, b"no newline"), (STDOUT, ODD))
+    assert output(world, "1", "--output") == (0, ODD + b"no newline" + ODD, b"")
+    assert output(world, "1", "--output", "--stream", "out") == (0, ODD * 2, b"")
+    assert output(world, "1", "--output", "--stream", "err") == (0, b"no newline", b"")
+    assert output(world, "1", "--output", "--stream", "reset") == (0, b"cleaning\n", b"")
+
+
+def test_times_stand_before_each_line(world, journal):
+    finished(journal, (STDOUT, b"one\ntw"), (STDOUT, b"o\n"), (STDERR, b"three\n"))
+    lines = output(world, "--output", "--times")[1].splitlines()
+    assert [line.split()[1:] for line in lines] == [
+        [b"out", b"one"],
+        [b"out", b"two"],
+        [b"err", b"three"],
+    ]
+
+
+def test_what_a_kill_left_without_a_time_is_shown_too(world, journal):
+    trial = finished(journal, (STDOUT, b"timed "))
+    with open(os.path.join(trial.path, "output.0"), "ab") as file:
+        file.write(b"untimed")
+    for words in (["--output"], ["--output", "--follow"]):
+        assert output(world, *words)[1] == b"timed untimed"
+
+
+def test_following_gives_what_comes_while_it_comes_and_ends_with_the_trial(world, journal):
+    trial = begin(journal)
+    writer = OutputWriter(trial.path, segment_bytes=64)
+    command = world.start(["rl", "show", "--output", "--follow"])
+    assert command.stdout is not None
+    seen = b""
+    for number in range(20):
+        said = b"line %d of the program\n" % number
+        say(writer, (STDOUT if number % 2 else STDERR, said))
+        seen += said
+        got = b""
+        while len(got) < len(said):
+            got += os.read(command.stdout.fileno(), len(said) - len(got))
+        assert got == said
+    writer.close()
+    journal.finish(trial, {"exit_code": 0})
+    assert command.communicate(timeout=30) == (b"", b"")
+    assert command.returncode == 0
+
+
+def test_following_costs_next_to_nothing_while_nothing_comes(world, journal):
+    trial = begin(journal)
+    writer = journal.output(trial)
+    say(writer, (STDOUT, b"x"))
+    command = world.start(["rl", "show", "--output", "--follow"])
+    assert command.stdout is not None
+    assert os.read(command.stdout.fileno(), 1) == b"x"
+
+    def ticks():
+        with open(f"/proc/{command.pid}/stat") as file:
+            return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+
+    before, began = ticks(), time.monotonic()
+    command.poll()
+    with pytest.raises(subprocess.TimeoutExpired):
+        command.wait(1.0)
+    used = (ticks() - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began)
+    journal.finish(trial, {"exit_code": 0})
+    assert command.wait(10) == 0
+    writer.close()
+    command.communicate()
+    assert used < 0.15
+
+
+def test_ctrl_c_ends_following_without_a_word(world, journal):
+    trial = begin(journal)
+    writer = journal.output(trial)
+    say(writer, (STDOUT, b"x"))
+    command = world.start(["rl", "show", "--output", "--follow"])
+    assert command.stdout is not None
+    assert os.read(command.stdout.fileno(), 1) == b"x"
+    command.send_signal(signal.SIGINT)
+    assert command.communicate(timeout=10) == (b"", b"")
+    assert command.returncode == 130
+    writer.close()
+
+
+def test_a_reader_that_leaves_early_is_no_error(world, journal):
+    for number in range(40):
+        finished(journal, (STDOUT, b"x" * 300_000 if number == 0 else b""), note="n" * 50)
+    for words in ("log --all --json", "show 1 --output", "log --all"):
+        done = world.shell(f"rl {words} | true")
+        assert (done.stdout, done.stderr) == ("", ""), words
+
+
+def test_looking_writes_nothing_where_nothing_was_tried(world):
+    outside = world.root / "outside"
+    outside.mkdir()
+    for words in ("log", "log --verdict failed", "log --json", "gc --dry-run"):
+        assert world.shell(f"rl {words}", cwd=outside).returncode == 0
+    assert world.shell("rl show", cwd=outside).returncode == 2
+    assert list(outside.iterdir()) == []
+    assert not world.journal.exists()
+
+
+def test_a_vanished_directory_gets_one_line(world):
+    done = world.shell('mkdir gone && cd gone && rmdir "$PWD" && rl log')
+    assert done.returncode == 2
+    assert done.stderr.endswith("rl: the current directory is gone   try: cd ~\n")
+
+
+DAMAGE = [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"when": "soon"}', b'{"format": 99, "when": 1}',
+          b'{"when": 1, "command": 3}', b'{"when": 1, "command": [], "code": [1]}', b'{"a" 1}',
+          b'{"when": 1, "command": ["x"], "rl": 7}', b"[" * 100_000, b'"\\q"']  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["start.json", "end.json", "mark.json"])
+def test_a_damaged_trial_hides_no_other(world, journal, name):
+    for number, damage in enumerate(DAMAGE):
+        finished(journal, note=f"whole {number}")
+        broken = finished(journal, note="broken")
+        with open(os.path.join(broken.path, name), "wb") as file:
+            file.write(damage)
+    finished(journal, note="the last")
+    for words in ("log --all", "log --all --text whole", "log --all --json", "gc --dry-run"):
+        done = world.shell(f"rl {words}")
+        assert done.returncode == 0, (words, done.stderr)
+        assert "Traceback" not in done.stderr
+    listed = json.loads(world.shell("rl log --all --json").stdout)["trials"]
+    assert len(listed) == 2 * len(DAMAGE) + 1
+    assert sum("problem" not in row for row in listed) >= len(DAMAGE) + 1
+    for number in range(2, 2 * len(DAMAGE) + 1, 2):
+        done = world.shell(f"rl show {number}")
+        assert done.returncode in (0, 2)
+        assert "Traceback" not in done.stderr
+
+
+# --- the code of a trial --------------------------------------------------------------------------
+
+
+def with_code(world, journal, text):
+    world.write("t.py", text)
+    return finished(journal, code=to_json(take(find_home(str(world.project)))))
+
+
+def test_back_gives_the_code_beside_the_tree_and_leaves_the_tree_alone(world, journal):
+    with_code(world, journal, "one\n")
+    with_code(world, journal, "two\n")
+    before = world.git("status", "--porcelain")
+    done = world.shell('cat "$(rl back 1)/t.py"; rl back 2; rl back 2')
+    assert done.stdout == "one\n../project@2\n../project@2\n"
+    assert "#2 is still in ../project@2; your tree is untouched" in done.stderr
+    assert (world.project / "t.py").read_text() == "two\n"
+    assert world.git("status", "--porcelain") == before
+    assert sorted(path.name for path in world.root.glob("project*")) == [
+        "project",
+        "project@1",
+        "project@2",
+    ]
+
+
+def test_back_replaces_only_what_it_made_and_nobody_changed(world, journal):
+    with_code(world, journal, "one\n")
+    with_code(world, journal, "two\n")
+    there = world.root / "there"
+    assert world.shell("rl back 1 --to ../there").returncode == 0
+    assert world.shell("rl back 2 --to ../there").returncode == 0
+    assert (there / "t.py").read_text() == "two\n"
+    (there / "t.py").write_text("mine\n")
+    done = world.shell("rl back 1 --to ../there")
+    assert done.returncode == 2
+    assert "was changed since it was made for #2" in done.stderr
+    (world.root / "other").mkdir()
+    (world.root / "other" / "file").write_text("")
+    done = world.shell("rl back 1 --to ../other")
+    assert done.returncode == 2
+    assert "is not ours to replace" in done.stderr
+    assert (there / "t.py").read_text() == "mine\n"
+
+
+def test_back_without_recorded_code_says_so(world, journal):
+    finished(journal, code_problem="disk full")
+    done = world.shell("rl back 1")
+    assert done.returncode == 2
+    assert done.stderr == "rl: there is no code of #1: disk full   try: rl show 1\n"
+
+
+def test_diff_shows_the_lines_that_changed_and_a_patch_that_applies(world, journal):
+    with_code(world, journal, "lr = 1e-2\nsame\n")
+    with_code(world, journal, "lr = 1e-3\nsame\n")
+    said = world.shell("rl diff 1 2").stdout
+    assert "t.py:1\n           - lr = 1e-2\n           + lr = 1e-3\n" in said
+    world.write("t.py", "lr = 1e-2\nsame\n")
+    assert world.shell("rl diff 1 2 --patch | git apply").returncode == 0
+    assert (world.project / "t.py").read_text() == "lr = 1e-3\nsame\n"
+
+
+def test_gc_forgets_old_trials_and_keeps_the_code_of_the_others(world, journal):
+    for number in range(1, 6):
+        with_code(world, journal, f"{number}\n")
+    world.shell("rl mark 2 good")
+    done = world.shell("rl gc --older 0s")
+    assert done.returncode == 0
+    assert "gone: 3 trials (#1, #3-#4)" in done.stderr
+    assert sorted(os.listdir(journal.trials)) == ["2", "5"]
+    for number in (2, 5):
+        done = world.shell(f'cat "$(rl back {number})/t.py"')
+        assert done.stdout == f"{number}\n"
+    assert world.shell("rl back 1").returncode == 2
