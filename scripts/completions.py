@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relaunch.cli.main import VERBS
@@ -79,7 +79,7 @@ def _verb(name: str, text: str, parser: argparse.ArgumentParser) -> Verb:
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for sub, subparser in action.choices.items():
-                below.append(_verb(sub, helps.get(sub, ""), subparser))
+                below.append(_of_sets(_verb(sub, helps.get(sub, ""), subparser)))
                 words.append(sub)
         elif action.help == argparse.SUPPRESS:
             continue
@@ -94,8 +94,15 @@ def _verb(name: str, text: str, parser: argparse.ArgumentParser) -> Verb:
     )  # fmt: skip
 
 
+def _of_sets(verb: Verb) -> Verb:
+    """Below `rl set`, A and B and names are sets; a new one has no name to complete yet."""
+    return verb if verb.name in ("new", "ls") else replace(verb, kind="sets")
+
+
 def _option(action: argparse.Action) -> Option:
     switch = action.nargs == 0
+    if "--set" in action.option_strings:
+        return Option(flags=tuple(action.option_strings), help=action.help or "", kind="sets")
     choices = tuple(str(choice) for choice in action.choices or ())
     return Option(
         flags=tuple(action.option_strings),
@@ -193,7 +200,7 @@ complete -F _rl rl relaunch
 def _flat(verbs: list[Verb], before: str = "") -> list[Verb]:
     flat = []
     for verb in verbs:
-        named = Verb(**{**verb.__dict__, "name": f"{before}{verb.name}"})
+        named = replace(verb, name=f"{before}{verb.name}")
         flat += [named, *_flat(list(verb.below), f"{named.name} ")]
     return flat
 
@@ -212,6 +219,8 @@ def _bash_case(verb: Verb) -> str:
     )
     words = " ".join([*verb.words, *(TRIALS[:2] if verb.kind == "trial" else ())])
     lines = [f"    {_bash_pattern(verb.name)})\n        options='{flags}{extra}'\n"]
+    if verb.kind == "sets":
+        lines.append("        if [[ $cur != -* ]]; then values=sets; fi\n")
     if words:
         lines.append(f"        words='{words}'\n")
     if values:
@@ -363,11 +372,14 @@ def fish(verbs: list[Verb]) -> str:
     body = "\n".join(lines)
     return f"""\
 # fish completion for rl. Written by scripts/completions.py; do not edit.
+# The words before the cursor, without rl itself; fails after -- where they are the program's.
 function __rl_before
-    # The words before the cursor, without rl itself; fails after -- where they are the program's.
     set -l before (commandline -opc)[2..]
     contains -- -- $before; and return 1
-    printf '%s\\n' $before
+    for word in $before
+        echo -- $word
+    end
+    return 0
 end
 
 function __rl_first
@@ -438,6 +450,7 @@ def _fish_verb(verb: Verb, test: str) -> list[str]:
         lines.append(" ".join(f"complete -c rl -n {test} {flags} {value} -d {text}".split("  ")))
     words = [*verb.words] if not verb.below else []
     words += TRIALS[:2] if verb.kind == "trial" else ()
+    words += ["(__rl_sets)"] if verb.kind == "sets" else ()
     if words:
         lines.append(f"complete -c rl -n {test} -a '{' '.join(words)}'")
     return lines

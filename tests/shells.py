@@ -40,7 +40,10 @@ class Terminal:
     @property
     def screen(self) -> str:
         text = self._raw.decode(errors="replace")
-        return re.sub(r"\x1b(\][^\x07]*\x07|\[[0-9;?>=]*[a-zA-Z]|[=>()][0-9A-Z]?)", "", text)
+        text = re.sub(r"\x1b(\][^\x07]*\x07|\[[0-9;?>=]*[a-zA-Z]|[=>()][0-9A-Z]?)", "", text)
+        while "\b" in text.lstrip("\b"):  # what a shell steps back over, it draws anew
+            text = re.sub(r"[^\x08]\x08", "", text)
+        return text
 
     def type(self, text: str) -> None:
         """Press keys."""

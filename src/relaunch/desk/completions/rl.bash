@@ -9,8 +9,8 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run log doctor completion'; fi
-    case $verb in -)
+    if ((COMP_CWORD == 1)); then words='run log show diff again back mark gc set doctor completion'; fi
+    case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
     case $verb in
@@ -36,7 +36,7 @@ _rl() {
         options='-h --help -n --all --set --verdict --signature --since --text --command --reverse --json --color'
         case $prev in
         -n) values='text' ;;
-        --set) values='text' ;;
+        --set) values='sets' ;;
         --verdict) values='text' ;;
         --signature) values='text' ;;
         --since) values='text' ;;
@@ -44,6 +44,69 @@ _rl() {
         --command) values='text' ;;
         --color) values='auto always never' ;;
         esac
+        ;;
+    show)
+        options='-h --help --output --follow --stream --times --code --env --json --color'
+        words='@good @bad'
+        case $prev in
+        --stream) values='out err reset both' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    diff)
+        options='-h --help --stat --patch --json --color'
+        case $prev in
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    again)
+        options='-h --help --json --color'
+        words='@good @bad'
+        case $prev in
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    back)
+        options='-h --help --to --json'
+        words='@good @bad'
+        case $prev in
+        --to) values='dir' ;;
+        esac
+        ;;
+    mark)
+        options='-h --help --name --clear --json'
+        case $prev in
+        --name) values='text' ;;
+        esac
+        ;;
+    gc)
+        options='-h --help --older --larger --keep-size --dry-run --json'
+        case $prev in
+        --older) values='text' ;;
+        --larger) values='text' ;;
+        --keep-size) values='text' ;;
+        esac
+        ;;
+    set)
+        options='-h --help'
+        words='new ls use diff'
+        ;;
+    'set new')
+        options='-h --help --from'
+        case $prev in
+        --from) values='file' ;;
+        esac
+        ;;
+    'set ls')
+        options='-h --help --json'
+        ;;
+    'set use')
+        options='-h --help'
+        if [[ $cur != -* ]]; then values=sets; fi
+        ;;
+    'set diff')
+        options='-h --help --json'
+        if [[ $cur != -* ]]; then values=sets; fi
         ;;
     doctor)
         options='-h --help --fix --undo --force -y --yes --json'

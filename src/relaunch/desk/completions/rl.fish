@@ -1,9 +1,12 @@
 # fish completion for rl. Written by scripts/completions.py; do not edit.
+# The words before the cursor, without rl itself; fails after -- where they are the program's.
 function __rl_before
-    # The words before the cursor, without rl itself; fails after -- where they are the program's.
     set -l before (commandline -opc)[2..]
     contains -- -- $before; and return 1
-    printf '%s\n' $before
+    for word in $before
+        echo -- $word
+    end
+    return 0
 end
 
 function __rl_first
@@ -50,6 +53,13 @@ complete -c rl -f
 complete -c rl -n __rl_program -a '(__rl_rest)'
 complete -c rl -n __rl_first -a run -d 'run it once, cleanly, and remember what was tested'
 complete -c rl -n __rl_first -a log -d 'what have I tried?'
+complete -c rl -n __rl_first -a show -d 'one trial: code, command, environment, outcome, output'
+complete -c rl -n __rl_first -a diff -d 'what differs between two trials?'
+complete -c rl -n __rl_first -a again -d 'the exact code and command of a trial, once more'
+complete -c rl -n __rl_first -a back -d 'the code of a trial, beside your tree'
+complete -c rl -n __rl_first -a mark -d 'your verdict on a trial: good, bad, unsure'
+complete -c rl -n __rl_first -a gc -d 'forget old trials, never a marked one'
+complete -c rl -n __rl_first -a set -d 'config sets: new, ls, use, diff'
 complete -c rl -n __rl_first -a doctor -d 'what works on this machine, and what would make the rest work'
 complete -c rl -n __rl_first -a completion -d 'shell completion for bash, zsh and fish'
 complete -c rl -n __rl_launch -a -- -d 'then the command'
@@ -78,7 +88,7 @@ complete -c rl -n __rl_launch -l color -xa 'auto always never' -d 'colour rl\'s 
 complete -c rl -n '__rl_in log' -s h -l help -d 'show this help message and exit'
 complete -c rl -n '__rl_in log' -s n -x -d 'how many, newest last (20)'
 complete -c rl -n '__rl_in log' -l all -d 'all of them'
-complete -c rl -n '__rl_in log' -l set -x -d 'only with this config set'
+complete -c rl -n '__rl_in log' -l set -xa '(__rl_sets)' -d 'only with this config set'
 complete -c rl -n '__rl_in log' -l verdict -x -d 'only good, bad, unsure (as marked), passed, failed, interrupted, unstarted, killed (rl itself was) or running'
 complete -c rl -n '__rl_in log' -l signature -x -d 'only failures with this in their title, or digest'
 complete -c rl -n '__rl_in log' -l since -x -d 'only since 45m, 3h, 2d, 1w ago, or 2026-11-01[ 14:30]'
@@ -87,6 +97,53 @@ complete -c rl -n '__rl_in log' -l command -x -d 'only with all these words in t
 complete -c rl -n '__rl_in log' -l reverse -d 'newest first'
 complete -c rl -n '__rl_in log' -l json -d 'as JSON: schema relaunch/log/1'
 complete -c rl -n '__rl_in log' -l color -xa 'auto always never' -d '(auto)'
+complete -c rl -n '__rl_in show' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in show' -l output -d 'write what it printed, byte for byte'
+complete -c rl -n '__rl_in show' -l follow -d 'with --output: go on until it ends'
+complete -c rl -n '__rl_in show' -l stream -xa 'out err reset both' -d 'with --output: which (both)'
+complete -c rl -n '__rl_in show' -l times -d 'with --output: when each line came'
+complete -c rl -n '__rl_in show' -l code -d 'all files that differ from the commit'
+complete -c rl -n '__rl_in show' -l env -d 'the environment, name by name'
+complete -c rl -n '__rl_in show' -l json -d 'as JSON: schema relaunch/show/1'
+complete -c rl -n '__rl_in show' -l color -xa 'auto always never' -d '(auto)'
+complete -c rl -n '__rl_in show' -a '@good @bad'
+complete -c rl -n '__rl_in diff' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in diff' -l stat -d 'of the code only the files and how many lines'
+complete -c rl -n '__rl_in diff' -l patch -d 'the code as a patch that git apply takes'
+complete -c rl -n '__rl_in diff' -l json -d 'as JSON: schema relaunch/diff/1'
+complete -c rl -n '__rl_in diff' -l color -xa 'auto always never' -d '(auto)'
+complete -c rl -n '__rl_in again' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in again' -l json -d 'rl\'s own lines as JSON, on stderr'
+complete -c rl -n '__rl_in again' -l color -xa 'auto always never' -d ''
+complete -c rl -n '__rl_in again' -a '@good @bad'
+complete -c rl -n '__rl_in back' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in back' -l to -xa '(__fish_complete_directories)' -d 'a new directory (../PROJECT@N)'
+complete -c rl -n '__rl_in back' -l json -d 'as JSON: schema relaunch/back/1'
+complete -c rl -n '__rl_in back' -a '@good @bad'
+complete -c rl -n '__rl_in mark' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in mark' -l name -x -d 'call it by this name from now on'
+complete -c rl -n '__rl_in mark' -l clear -d 'take verdict, text and name away'
+complete -c rl -n '__rl_in mark' -l json -d 'as JSON: schema relaunch/mark/1'
+complete -c rl -n '__rl_in gc' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in gc' -l older -x -d 'forget trials older than 12h, 30d, 8w'
+complete -c rl -n '__rl_in gc' -l larger -x -d 'forget trials that take more than 500M, 1G each'
+complete -c rl -n '__rl_in gc' -l keep-size -x -d 'forget the oldest until all trials take no more'
+complete -c rl -n '__rl_in gc' -l dry-run -d 'only say what would go'
+complete -c rl -n '__rl_in gc' -l json -d 'as JSON: schema relaunch/gc/1'
+complete -c rl -n '__rl_in set' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_at set' -a new -d 'copy the set in place under a new name'
+complete -c rl -n '__rl_in set new' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in set new' -l from -rF -d 'the file or folder that differs from set to set (repeatable'
+complete -c rl -n '__rl_at set' -a ls -d 'the sets, the one in place marked'
+complete -c rl -n '__rl_in set ls' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in set ls' -l json -d 'as JSON: schema relaunch/set-ls/1'
+complete -c rl -n '__rl_at set' -a use -d 'put a set in place, for good'
+complete -c rl -n '__rl_in set use' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in set use' -a '(__rl_sets)'
+complete -c rl -n '__rl_at set' -a diff -d 'in which files and lines two sets differ'
+complete -c rl -n '__rl_in set diff' -s h -l help -d 'show this help message and exit'
+complete -c rl -n '__rl_in set diff' -l json -d 'as JSON: schema relaunch/set-diff/1'
+complete -c rl -n '__rl_in set diff' -a '(__rl_sets)'
 complete -c rl -n '__rl_in doctor' -s h -l help -d 'show this help message and exit'
 complete -c rl -n '__rl_in doctor' -l fix -xa 'all completion emacs history inputrc nano nvim pdb vim' -d 'make this work, or `all`'
 complete -c rl -n '__rl_in doctor' -l undo -d 'take the last --fix back, exactly'
