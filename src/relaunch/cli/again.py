@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from relaunch.cli.run import Lines, leave
 from relaunch.journal.refs import resolve
-from relaunch.session import look_back
+from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+HELP = "the exact code and command of a trial, once more"
 EXAMPLES = """\
 Examples
   rl again 3         does it still fail as it did?
@@ -19,12 +21,17 @@ Examples
 def arguments(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("trial", help="3, 3.2, -1, @good, a name")
+    parser.add_argument("--json", action="store_true", help="rl's own lines as JSON, on stderr")
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
 
 
 def main(args: Namespace) -> int:
     """Run that trial again; the exit code is the program's own."""
-    _, journal = look_back.here()
-    trial_id = resolve(journal, args.trial)
-    from relaunch.session.attempt import again
+    from relaunch.session.again import run_again
+    from relaunch.session.repair import repair
 
-    return again(trial_id)
+    project = open_project()
+    trial = project.journal.load(resolve(project.journal, args.trial))
+    lines = Lines(json=args.json, color=args.color)
+    repair(project, tell=lines.tell)
+    return leave(run_again(project, trial, tell=lines.tell))

@@ -100,7 +100,7 @@ def leave(outcome: Outcome) -> int:
 
 
 def _request(values: dict[str, Any], command: tuple[str, ...] | None) -> Request:
-    resets = None
+    resets: tuple[str | tuple[str, ...], ...] | None = None
     if values.get("no_reset"):
         resets = ()
     elif "resets" in values:

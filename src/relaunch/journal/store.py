@@ -50,7 +50,7 @@ class Trial(Record):
         rl = self.start.get("rl", {})
         if rl.get("host") != os.uname().nodename:
             return time.time() - float(self.start.get("when", 0)) < 86400
-        return process_started(int(rl.get("pid", 0))) == rl.get("started")
+        return bool(process_started(int(rl.get("pid", 0))) == rl.get("started"))
 
 
 class Journal:
@@ -65,8 +65,8 @@ class Journal:
         """Give the trial a number and make it exist. Raises OSError if it cannot be written."""
         os.makedirs(self.trials, mode=0o700, exist_ok=True)
         first = self.first_with(identity) if identity else ""
-        rl = {"pid": os.getpid(), "started": process_started(os.getpid())}
-        rl["host"] = os.uname().nodename
+        pid = os.getpid()
+        rl = {"pid": pid, "started": process_started(pid), "host": os.uname().nodename}
         start = {
             "format": FORMAT,
             "when": time.time(),

@@ -42,7 +42,7 @@ def capture(
     ]
     try:
         pid = os.posix_spawnp(
-            argv[0], argv, os.environ if env is None else env, file_actions=actions
+            argv[0], list(argv), os.environ if env is None else env, file_actions=actions
         )
     except OSError as error:
         for fd in (stdin, stdin_far, out, out_far, err, err_far):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 
-from relaunch.errors import RelaunchError
+from relaunch.errors import PlaceError, RelaunchError
 from relaunch.events import Announced, Finished, Warned
 from relaunch.outcome import Outcome
 from relaunch.session import facts
 from relaunch.session.past import outcome_json, tell_against_past
+from relaunch.session.place import Place
 from relaunch.session.plan import recipe_json
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.place.doubts import doubts, interpreter
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from relaunch.events import Event
     from relaunch.journal.output import OutputWriter
-    from relaunch.journal.snapshot.take import Code
+    from relaunch.journal.snapshot.code import Code
     from relaunch.journal.store import Trial
     from relaunch.recipe import Recipe
     from relaunch.session.project import Project
@@ -64,15 +65,20 @@ class Attempt:
 
     def run(self) -> Outcome:
         """Run it. Raises only for what stops the program from being started at all."""
-        recipe = self.recipe
-        env = {**os.environ, **recipe.env}
-        python = interpreter(recipe.argv, env, recipe.cwd)
-        self._take_code(env, python)
-        self._begin(env, python)
+        place = Place(self.project, self.recipe, tell=self.tell)
+        try:
+            return self._run(place)
+        finally:
+            place.close()
+
+    def _run(self, place: Place) -> Outcome:
+        python = interpreter(self.recipe.argv, place.env, self.recipe.cwd)
+        self._take_code(place.env, python)
+        self._begin(place.env, python)
         self._announce()
         writer = self.journal.output(self.trial) if self.trial else None
         try:
-            result = self._launch(env, writer)
+            result = self._launch(place, writer)
         except BaseException as error:
             why = error.message if isinstance(error, RelaunchError) else "interrupted"
             self._finish(Outcome(not_started=why, exit_code=125), ())
@@ -82,15 +88,18 @@ class Attempt:
                 writer.close()
         if writer and writer.failed:
             self._warn(f"the output is not recorded any more: {writer.failed}")
-        return self._finish(self._after(result.outcome), result.resets)
+        outcome = self._finish(self._after(result.outcome), result.resets)
+        self._prove(place, outcome)
+        return outcome
 
     # --- before the launch -----------------------------------------------------------------------
 
     def _take_code(self, env: dict[str, str], python: Interpreter | None) -> None:
-        from relaunch.journal.snapshot import take as snapshot
+        from relaunch.journal.snapshot.code import Caps, from_json
+        from relaunch.journal.snapshot.take import take
 
         if self.again is not None:
-            self.code = snapshot.from_json(self.again.start["code"])
+            self.code = from_json(self.again.start["code"])
             return
         record = self.project.settings.record
         home = self.project.home
@@ -98,14 +107,15 @@ class Attempt:
             self._warn(f"the code is not recorded: {home.project} is too wide for a snapshot",
                        hint="cd into the project")  # fmt: skip
             return
-        caps = snapshot.Caps(max_file=record.max_file, max_new=record.max_new)
+        caps = Caps(max_file=record.max_file, max_new=record.max_new)
         try:
             roots: list[tuple[str, str]] = []
             if "editable" in record.also:
                 from relaunch.journal.snapshot.roots import find_extra_roots
 
                 roots = find_extra_roots(env, python.site_packages if python else (), home)
-            self.code = snapshot.take(home, extra_roots=roots, caps=caps)
+            roots += [("pythonpath", clone) for clone in self.recipe.src if os.path.isdir(clone)]
+            self.code = take(home, extra_roots=roots, caps=caps)
         except (RelaunchError, OSError) as error:
             self._warn(f"the code is not recorded: {_reason(error)}")
 
@@ -128,7 +138,7 @@ class Attempt:
             }
         identity = ""
         if self.code is not None:
-            from relaunch.journal.snapshot.take import to_json
+            from relaunch.journal.snapshot.code import to_json
 
             start["code"] = to_json(self.code)
             identity = self._identity(env, salt)
@@ -190,26 +200,33 @@ class Attempt:
 
     # --- the launch ------------------------------------------------------------------------------
 
-    def _launch(self, env: dict[str, str], writer: OutputWriter | None) -> Result:
+    def _launch(self, place: Place, writer: OutputWriter | None) -> Result:
         settings = self.project.settings
-        reports = ""
-        if self.trial:
-            env = {**env, "RELAUNCH_TRIAL": self.trial.path}
-            reports = os.path.join(self.trial.path, "reports")
-            try:
-                os.mkdir(reports, 0o700)
-            except OSError:
-                reports = ""
+        if self.recipe.frozen:
+            if self.code is None:
+                raise PlaceError("no frozen copy: the code could not be recorded", hint="rl doctor")
+            place.freeze(self.code)
+        place.use_clones()
         world = World(
-            env=env,
-            reports=reports,
-            project=tuple(root.path for root in self.code.roots) if self.code else (),
+            env={**place.env, "RELAUNCH_TRIAL": self.trial.path} if self.trial else place.env,
+            reports=self._report_folder(),
+            report_on=tuple(place.expected),
+            project=place.roots,
             metrics=settings.metrics,
-            secrets=facts.secret_values(env, settings.record.redact),
+            secrets=facts.secret_values(place.env, settings.record.redact),
             quiet=self.quiet,
         )
-        record = writer.chunk if writer else _forget
-        return run_trial(self.recipe, world, record=record)
+        return run_trial(place.recipe, world, record=writer.chunk if writer else _forget)
+
+    def _report_folder(self) -> str:
+        if self.trial is None:
+            return ""
+        folder = os.path.join(self.trial.path, "reports")
+        try:
+            os.mkdir(folder, 0o700)
+        except OSError:
+            return ""
+        return folder
 
     # --- after the launch ------------------------------------------------------------------------
 
@@ -223,6 +240,14 @@ class Attempt:
         except (RelaunchError, OSError):
             return outcome
         return outcome.but(code_changed=changed) if changed else outcome
+
+    def _prove(self, place: Place, outcome: Outcome) -> None:
+        """Say which file each package of `--src` was really loaded from."""
+        if place.expected and not outcome.not_started:
+            from relaunch.trial.place.source import proof
+
+            for line in proof(place.expected, outcome.loaded):
+                self.tell(Warned(text=line))
 
     def _finish(self, outcome: Outcome, resets: tuple[Any, ...]) -> Outcome:
         told = ""

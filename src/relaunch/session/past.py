@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from relaunch.journal.snapshot.take import Code
+    from relaunch.journal.snapshot.code import Code
     from relaunch.journal.store import Journal, Trial
     from relaunch.session.project import Project
 
@@ -70,7 +70,7 @@ def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
 
 def _earlier(journal: Journal, trial: Trial) -> list[Trial]:
     """Walk back through time, newest first; a trial that cannot be read ends the walk."""
-    found = []
+    found: list[Trial] = []
     trial_id = trial.start.get("previous", "")
     while trial_id and len(found) < LOOK_BACK:
         try:
@@ -106,7 +106,7 @@ def describe_code(project: Project, code: Code | None, trial: Trial | None) -> s
 def _previous_code(journal: Journal, trial: Trial | None) -> Code | None:
     if trial is None or not trial.start.get("previous"):
         return None
-    from relaunch.journal.snapshot.take import from_json
+    from relaunch.journal.snapshot.code import from_json
 
     try:
         code = journal.load(trial.start["previous"]).start.get("code")
@@ -116,7 +116,7 @@ def _previous_code(journal: Journal, trial: Trial | None) -> Code | None:
 
 
 def _changes(project: Project, before: Code, code: Code) -> list[tuple[str, int, int]]:
-    from relaunch.journal.snapshot.restore import line_changes
+    from relaunch.journal.snapshot.lines import line_changes
 
     try:
         return line_changes(project.home, before, code)

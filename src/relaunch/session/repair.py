@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
     """Look at trials that began and never finished; usually none, and this is one listing."""
+    from relaunch.trial.place.hold import repair_sets
+
+    repair_sets(project.home.journal)
     journal = project.journal
     for trial_id in journal.unfinished():
         try:

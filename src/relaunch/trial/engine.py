@@ -32,6 +32,8 @@ class World(Record):
     """The program's whole environment."""
     reports: str = ""
     """Folder in which the program's own hook leaves what it saw; empty: no hook."""
+    report_on: tuple[str, ...] = ()
+    """Packages of which the hook says from which file they were loaded."""
     project: tuple[str, ...] = ()
     """Roots of the user's own code."""
     metrics: Mapping[str, str] = {}
@@ -80,7 +82,7 @@ def run_trial(
         ended = supervise(
             recipe.argv,
             cwd=recipe.cwd,
-            env=_program_env(recipe, world),
+            env=_program_env(world),
             chunk=watch.chunk,
             timeout_s=recipe.limits.timeout_s,
             let_live=recipe.let_live,
@@ -131,12 +133,12 @@ def _loaded(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(report.get("loaded", {}).items())
 
 
-def _program_env(recipe: Recipe, world: World) -> Mapping[str, str]:
+def _program_env(world: World) -> Mapping[str, str]:
     if not world.reports:
         return world.env
     from relaunch.inside.protocol import hooked_env
 
-    return hooked_env(world.env, world.reports, recipe.src)
+    return hooked_env(world.env, world.reports, world.report_on)
 
 
 def read_reports(folder: str) -> list[dict[str, Any]]:

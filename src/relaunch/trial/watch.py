@@ -62,7 +62,10 @@ class Watch:
         return "\n".join(part for part in parts if part)
 
     def metrics(self, patterns: Mapping[str, str]) -> dict[str, str]:
-        """Read the last value of each metric; the first group of its pattern, or all of it."""
+        """Read the last value of each metric; the first group of its pattern, or all of it.
+
+        A number goes before a word: `loss (\\S+)` also fits `ValueError: loss is nan`.
+        """
         if not patterns:
             return {}
         import re
@@ -72,8 +75,16 @@ class Watch:
         for name, pattern in patterns.items():
             values = [match.group(match.re.groups and 1) for match in re.finditer(pattern, text)]
             if values:
-                found[name] = values[-1]
+                found[name] = next(filter(_is_number, reversed(values)), values[-1])
         return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class _Kept:

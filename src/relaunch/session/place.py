@@ -1,0 +1,111 @@
+"""Prepares the world of one attempt and puts it back: config set, clones, frozen copy."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import PlaceError
+from relaunch.events import Warned
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from relaunch.events import Event
+    from relaunch.journal.snapshot.code import Code
+    from relaunch.journal.snapshot.frozen import FrozenCopy
+    from relaunch.recipe import Recipe
+    from relaunch.session.project import Project
+    from relaunch.trial.place.hold import HeldSet
+    from relaunch.trial.place.sets import ConfigSets
+
+
+class Place:
+    """The prepared world: `recipe` and `env` are what to launch; `close` puts it all back."""
+
+    def __init__(
+        self, project: Project, recipe: Recipe, *, tell: Callable[[Event], object]
+    ) -> None:
+        """Hold the config set; raises PlaceError for a set that is not there."""
+        self.project = project
+        self.recipe = recipe
+        self.env = {**os.environ, **recipe.env}
+        self.expected: dict[str, str] = {}
+        """Package to the path it must be loaded from."""
+        self.roots: tuple[str, ...] = (project.home.project,)
+        """Where the user's own code lies in this world."""
+        self._copy: FrozenCopy | None = None
+        self._held: HeldSet | None = None
+        self._sets = _sets_of(project, recipe.config_set)
+        if self._sets is None:
+            return
+        if recipe.frozen:
+            if self._sets.flag and recipe.config_set:
+                self.env[self._sets.flag] = recipe.config_set
+            return
+        from relaunch.trial.place.hold import HeldSet
+
+        held = HeldSet(
+            self._sets,
+            recipe.config_set,
+            journal=project.home.journal,
+            tell=lambda text: tell(Warned(text=text)),
+        )
+        held.__enter__()
+        self._held = held
+        self.env.update(held.env)
+
+    def use_clones(self) -> None:
+        """Lead imports to the clones of `--src`."""
+        if not self.recipe.src:
+            return
+        from relaunch.trial.place.source import source_env
+
+        clones = self.recipe.src
+        if self._copy is not None:
+            clones = tuple(map(self._copy.map, clones))
+        changes, self.expected = source_env(clones, self.env)
+        self.env.update(changes)
+        self.roots = (*self.roots, *clones)
+
+    def freeze(self, code: Code) -> None:
+        """Move the launch into a copy of `code` that edits cannot reach."""
+        from relaunch.journal.snapshot.frozen import frozen_copy
+
+        copy = frozen_copy(self.project.home, code)
+        self._copy = copy
+        if self._sets is not None and self._sets.links and self.recipe.config_set:
+            from relaunch.trial.place.sets import point, targets_for
+
+            for link, target in targets_for(self._sets, self.recipe.config_set).items():
+                point(copy.map(link), target)
+        self.env.update(copy.env(self.env))
+        cwd = copy.map(self.recipe.cwd)
+        self.env["PWD"] = cwd
+        top = self.project.home.project + os.sep
+        argv = [copy.map(word) if word.startswith(top) else word for word in self.recipe.argv]
+        self.recipe = self.recipe.but(cwd=cwd, argv=tuple(argv))
+        self.roots = tuple(map(copy.map, (root.path for root in code.roots)))
+
+    def close(self) -> None:
+        """Put the world back; safe to call twice."""
+        if self._held is not None:
+            self._held.__exit__(None, None, None)
+            self._held = None
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
+
+
+def _sets_of(project: Project, name: str) -> ConfigSets | None:
+    """Return the sets of the project; None when it has none and none is asked for."""
+    from relaunch.session.sets import project_sets
+
+    sets = project_sets(project)
+    if sets.links or sets.flag:
+        return sets
+    if name:
+        raise PlaceError(
+            f"no set `{name}`: there are no config sets here", hint="rl set new NAME --from conf"
+        )
+    return None

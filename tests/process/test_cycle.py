@@ -1,0 +1,211 @@
+"""The atomic cycle, from outside: put rl in front of a command, edit, and go again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+FAILING = """\
+import sys
+loss = float("nan")
+print("step 20 loss", loss)
+def check(loss):
+    if loss != loss:
+        raise ValueError("loss is nan")
+check(loss)
+"""
+
+
+@pytest.fixture
+def train(world):
+    world.write("train.py", FAILING)
+    world.commit("train")
+    return world
+
+
+def python(world, *words, **options):
+    return world.rl(*words, "--", sys.executable, "train.py", **options)
+
+
+def start_of(world, trial_id):
+    return json.loads((world.journal / "trials" / trial_id / "start.json").read_text())
+
+
+def end_of(world, trial_id):
+    return json.loads((world.journal / "trials" / trial_id / "end.json").read_text())
+
+
+def test_output_and_exit_code_are_the_programs_own(train):
+    bare = subprocess.run(
+        [sys.executable, "train.py"], cwd=train.project, env=train.env, capture_output=True, text=True
+    )
+    ran = python(train, "-q")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, bare.stdout, bare.stderr)
+
+
+def test_the_two_lines_say_which_code_and_what_failed(train):
+    ran = python(train, "-m", "does it fail at all?")
+    first, *_, last = [line for line in ran.stderr.splitlines() if "rl #1" in line]
+    base = train.git("rev-parse", "--short=7", "HEAD").strip()
+    assert first == f'rl #1  base {base}   "does it fail at all?"'
+    assert last.startswith("rl #1  exit 1 in ")
+    assert "train.py:6 ValueError: loss is nan" in ran.stderr
+
+
+def test_bare_rl_repeats_reset_and_command_with_the_current_code(train):
+    python(train, "--reset", "echo again >> resets")
+    train.write("train.py", "print('step 20 loss 0.5')\n")
+    ran = train.rl("-m", "fixed")
+    assert (ran.returncode, ran.stdout) == (0, "step 20 loss 0.5\n")
+    assert (train.project / "resets").read_text() == "again\nagain\n"
+    assert "train.py +1 -7" in ran.stderr
+    assert "gone: #1" in ran.stderr
+    assert start_of(train, "2")["note"] == "fixed"
+
+
+def test_the_same_attempt_says_so_first_and_becomes_a_repeat(train):
+    python(train)
+    ran = python(train)
+    assert "rl #1.2  identical to #1 (code, command, set, env)" in ran.stderr
+    assert "same failure as #1" in ran.stderr
+    train.write("train.py", FAILING + "\n")
+    assert "rl #2 " in python(train).stderr
+    assert "rl #3 " in python(train, env={"OMP_NUM_THREADS": "1"}).stderr
+
+
+def test_resets_stop_at_the_first_failure_and_the_attempt_is_kept(train):
+    ran = python(train, "--reset", "false", "--reset", "touch second")
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert not (train.project / "second").exists()
+    assert "not started" in ran.stderr
+    assert end_of(train, "1")["not_started"]
+    ran = python(train, "--reset", "false", "--reset", "touch second", "--reset-continue")
+    assert ran.returncode == 1
+    assert (train.project / "second").exists()
+
+
+def test_a_reset_may_be_an_argv(train):
+    name = "a b; touch gotcha"
+    python(train, "--reset", json.dumps(["touch", name]))
+    assert (train.project / name).exists()
+    assert not (train.project / "gotcha").exists()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGINT"])
+def test_killed_by_a_signal_rl_dies_of_the_same(world, name):
+    number = getattr(signal, name)
+    ran = world.rl("--", "sh", "-c", f"kill -{name[3:]} $$")
+    assert ran.returncode == -number
+    assert end_of(world, "1")["signal"] == number
+
+
+def test_a_new_failure_a_known_one_and_a_gone_one_are_told_apart(train):
+    python(train)
+    train.write("train.py", "\n\n" + FAILING)  # other lines, same failure
+    assert "same failure as #1" in python(train).stderr
+    train.write("train.py", "raise KeyError('other')\n")
+    assert "NEW failure" in python(train).stderr
+    train.write("train.py", "print('fine')\n")
+    assert "gone: #3" in python(train).stderr
+
+
+def test_until_times_the_critical_point(world):
+    ran = world.rl("--until", "ready", "--", "sh", "-c", "echo ready; sleep 0.7")
+    assert ran.returncode == 0
+    end = end_of(world, "1")
+    assert end["critical_s"] < 0.5 < end["duration_s"]
+
+
+def test_metrics_are_read_from_the_output(train):
+    train.write("relaunch.toml", "[metrics]\nloss = 'loss (\\S+)'\n")
+    python(train)
+    assert end_of(train, "1")["metrics"] == {"loss": "nan"}
+
+
+def test_edits_during_the_run_are_reported(train):
+    ran = train.rl("--", "sh", "-c", "echo '# new' >> train.py")
+    assert "train.py changed while it ran" in ran.stderr
+    assert end_of(train, "1")["code_changed"] == ["train.py"]
+
+
+def test_a_match_pins_the_failure_although_the_exit_is_zero(world):
+    ran = world.rl("--match", "loss is nan", "--", "echo", "loss is nan")
+    assert ran.returncode == 0
+    assert end_of(world, "1")["signature"]["kind"] == "pinned"
+
+
+def test_a_timeout_ends_the_tree_with_124(world):
+    ran = world.rl("--timeout", "0.3", "--", "sh", "-c", "sleep 100 & sleep 100")
+    assert ran.returncode == 124
+    assert end_of(world, "1")["timed_out"]
+
+
+def test_secrets_reach_neither_the_environment_nor_the_output_kept(world):
+    secret = "s3cr3t-s3cr3t-s3cr3t"
+    ran = world.rl("--", "sh", "-c", "echo $HF_TOKEN", env={"HF_TOKEN": secret})
+    assert ran.stdout == secret + "\n"
+    kept = b"".join(p.read_bytes() for p in (world.journal / "trials").rglob("*") if p.is_file())
+    assert secret.encode() not in kept
+    assert "HF_TOKEN" in start_of(world, "1")["env"]["redacted"]
+
+
+def test_a_secret_given_by_hand_must_be_given_again(world):
+    world.rl("--env", "API_KEY=abcdefgh", "--", "true")
+    ran = world.rl()
+    assert ran.returncode == 2
+    assert "API_KEY was given by hand and is a secret" in ran.stderr
+    assert world.rl("--env", "API_KEY=abcdefgh").returncode == 0
+
+
+def test_outside_git_everything_works_from_a_private_repository(world, tmp_path):
+    folder = tmp_path / "loose"
+    folder.mkdir()
+    (folder / "train.py").write_text(FAILING)
+    ran = world.rl("--", sys.executable, "train.py", cwd=folder)
+    assert ran.returncode == 1
+    (folder / "train.py").write_text("print(1)\n")
+    ran = world.rl(cwd=folder)
+    assert ran.returncode == 0
+    assert "train.py +1 -7" in ran.stderr
+    assert sorted(p.name for p in folder.iterdir()) == [".relaunch", "train.py"]
+
+
+def test_in_a_worktree_the_journal_is_shared_and_the_last_command_is_its_own(train, tmp_path):
+    other = tmp_path / "other"
+    train.git("worktree", "add", "-q", str(other))
+    train.rl("--", "echo", "main")
+    train.rl("--", "echo", "other", cwd=other)
+    assert train.rl().stdout == "main\n"
+    assert train.rl(cwd=other).stdout == "other\n"
+
+
+def test_bare_rl_in_a_subdirectory_runs_where_the_command_ran(train):
+    (train.project / "sub").mkdir()
+    train.rl("--", "pwd")
+    assert train.rl(cwd=train.project / "sub").stdout.strip() == str(train.project)
+
+
+def test_a_process_that_outlives_the_program_is_ended_and_named(world):
+    ran = world.rl("--", "sh", "-c", "setsid sleep 1000 & echo $!")
+    pid = int(ran.stdout)
+    assert not os.path.exists(f"/proc/{pid}")
+    assert "that outlived it" in ran.stderr
+    ran = world.rl("--let-live", "--", "sh", "-c", "setsid sleep 1000 > /dev/null 2>&1 & echo $!")
+    os.kill(int(ran.stdout), signal.SIGKILL)
+
+
+def test_json_lines_say_it_all_on_standard_error(train):
+    ran = python(train, "--json")
+    lines = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith("{")]
+    assert [line["event"] for line in lines] == ["announced", "finished"]
+    assert lines[1]["outcome"]["signature"]["title"].endswith("ValueError: loss is nan")
+    assert {line["schema"] for line in lines} == {"relaunch/run/1"}
+
+
+def test_two_ways_to_write_it_mean_the_same(train):
+    assert train.rl("run", "--", "echo", "x").stdout == "x\n"
+    assert train.rl("run").stdout == "x\n"
