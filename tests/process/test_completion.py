@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from conftest import World
-from needs import needs
-from shells import Terminal
+from tests.conftest import World
+from tests.needs import needs
+from tests.shells import Terminal
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src/relaunch/desk/completions"

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from conftest import World
-from needs import needs
-from shells import Terminal
+from tests.conftest import World
+from tests.needs import needs
+from tests.shells import Terminal
 
 PYTHONS = ("python3.11", "python3.12", "python3.13")
 
