@@ -251,3 +251,24 @@ def test_gc_forgets_old_trials_and_keeps_the_code_of_the_others(world, journal):
         done = world.shell(f'cat "$(rl back {number})/t.py"')
         assert done.stdout == f"{number}\n"
     assert world.shell("rl back 1").returncode == 2
+
+
+def test_killing_gc_at_any_moment_loses_no_trial_that_was_to_stay(world, journal):
+    for number in range(1, 101):
+        finished(journal, (STDOUT, b"x" * 5000))
+        if number % 10 == 0:
+            journal.set_mark(journal.load(str(number)), {"verdict": "good"})
+    kept = [str(number) for number in range(10, 101, 10)]
+    for delay in (0.03, 0.06, 0.07, 0.08, 0.1, 0.12):
+        command = world.start(["rl", "gc", "--older", "0s"])
+        try:
+            command.wait(delay)
+        except subprocess.TimeoutExpired:
+            command.kill()
+        command.communicate()
+        ids = journal.ids()
+        assert [trial_id for trial_id in kept if trial_id not in ids] == []
+        for trial_id in ids:
+            assert journal.load(trial_id).end is not None
+    assert world.shell("rl gc --older 0s").returncode == 0
+    assert sorted(os.listdir(journal.trials), key=int) == kept

@@ -189,7 +189,8 @@ def _stream(part: OutputDifference) -> str:
 
 def _sides(part: OutputDifference, head: str, width: int, pen: draw.Pen) -> list[str]:
     """Put both texts on the line of the heading, or under it when they do not fit."""
-    texts = ["(ended)" if t is None else draw.clean(t.rstrip("\r")) for t in (part.old, part.new)]
+    ended = "(ended)" if part.line > 1 else "(nothing)"
+    texts = [ended if t is None else draw.clean(t.rstrip("\r")) for t in (part.old, part.new)]
     line = f"{head}: {texts[0]} | {texts[1]}"
     if draw.columns_of(line) <= width - 10:
         return [f"{head}: {pen('red', texts[0])} | {pen('green', texts[1])}"]

@@ -160,7 +160,10 @@ def _verdict(row: Summary) -> draw.Cell:
     said = "  ".join(draw.clean(word) for word in (row["verdict"], name, row["text"]) if word)
     if said:
         return (VERDICT_STYLES.get(row["verdict"], ""), said)
-    return ("dim", draw.clean(row["told"]).replace("same failure as #", "same as #", 1))
+    told = row["told"].replace("same failure as #", "same as #", 1)
+    if told == "NEW failure" and row["signature"]:
+        told = f"NEW {row['signature']['title']}"
+    return ("dim", draw.clean(told))
 
 
 def _trend(rows: list[Summary], width: int, pen: draw.Pen) -> list[str]:

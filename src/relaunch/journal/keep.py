@@ -52,7 +52,7 @@ class Plan(Record):
 
 def survey(journal: Journal) -> list[Held]:
     """Look at every trial, oldest first."""
-    last = set(newest(journal, 1)) | set(_highest(journal))
+    last = {*newest(journal, 1), *_highest(journal), journal.newest()}
     found = [_look_at(journal, trial_id, is_last=trial_id in last) for trial_id in journal.ids()]
     return sorted(found, key=lambda held: (held.when, id_order(held.id)))
 
