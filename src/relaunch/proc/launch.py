@@ -119,8 +119,8 @@ def restore_signals(ignored: Iterable[int], mask: Iterable[int]) -> None:
     for signal in _signal.valid_signals():
         if signal in _PYTHON_IGNORES or callable(_signal.getsignal(signal)):
             _signal.signal(signal, _signal.SIG_DFL)
-    for signal in ignored:
-        _signal.signal(signal, _signal.SIG_IGN)
+    for number in ignored:
+        _signal.signal(number, _signal.SIG_IGN)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
 

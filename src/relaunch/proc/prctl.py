@@ -38,9 +38,8 @@ def _load() -> tuple[Callable[..., int], type] | None:
             _flags_ = _ctypes.FUNCFLAG_CDECL
             _restype_ = Int
 
-        return Function(
-            _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None: this process
-        ), Int
+        here = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
+        return Function(_ctypes.dlsym(here, "prctl")), Int
     except (ImportError, OSError, AttributeError):
         return None
 

@@ -17,21 +17,10 @@ else:
 # Faults of our own process, what cannot be caught, and what the terminal does to background jobs.
 _NOT_OURS = frozenset(
     getattr(_signal, "SIG" + name)
-    for name in [
-        "KILL",
-        "STOP",
-        "SEGV",
-        "BUS",
-        "FPE",
-        "ILL",
-        "TRAP",
-        "SYS",
-        "PIPE",
-        "XFSZ",
-        "TTIN",
-        "TTOU",
-        "CHLD",
-    ]
+    for name in (
+        *("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL", "TRAP", "SYS"),
+        *("PIPE", "XFSZ", "TTIN", "TTOU", "CHLD"),
+    )
 )
 
 
