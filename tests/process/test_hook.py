@@ -1,5 +1,6 @@
 """The hook in real Python processes, old and new: exact when something fails, unseen otherwise."""
 
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
 from __future__ import annotations
 
 import glob
@@ -254,8 +255,8 @@ def test_words_of_every_script_come_through(tmp_path, python):
         tmp_path,
         python,
         """\
-        # -*- coding: utf-8 -*-
-        raise ValueError("caf\\xc3\\xa9 \\"q\\" \\\\ \\t \\x01" if str is bytes else "caf\\xe9 \\"q\\" \\\\ \\t \\x01")
+        accented = "caf\\xc3\\xa9" if str is bytes else "caf\\xe9"
+        raise ValueError(accented + " \\"q\\" \\\\ \\t \\x01")
         """,
     )
     assert run.hooked == run.plain
@@ -372,7 +373,8 @@ def test_mocks_left_in_place_at_exit_do_not_disturb(tmp_path):
         sys.executable,
         """\
         import builtins, os, time
-        builtins.open = os.open = os.write = os.rename = time.time = os.getpid = lambda *a, **k: 1 / 0
+        builtins.open = os.open = os.write = lambda *a, **k: 1 / 0
+        os.rename = time.time = os.getpid = os.open
         def f():
             raise ValueError("x")
         f()

@@ -5,7 +5,7 @@ Runs inside the user's process under Python 2.7 and 3.6+, so: standard library a
 """
 # Python 2.7 must be able to read this file, so no annotations and no modern spelling.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201, ANN202, UP020, UP031, C402, SIM108, RUF005
+# ruff: noqa: ANN001, ANN201, ANN202, UP031, C402, SIM108, RUF005
 
 import io
 import os
@@ -20,6 +20,7 @@ MEMBERS = 8
 SOURCE = 4000000  # a source file over this is not read for one line
 
 _text = type("".encode("ascii").decode("ascii"))
+_io_open = io.open
 _state = {"pid": None, "errors": [], "place": ("", "", 0.0)}
 
 
@@ -59,8 +60,7 @@ def _described(error, tb, depth):
     found = {"type": _type_name(kind), "message": _message(error), "frames": _frames(tb)}
     if isinstance(error, SyntaxError):
         found["frames"] += _place_of(error)
-    if not found["message"]:
-        _add_source(found["frames"])
+    _add_source(found["frames"])
     if depth <= 0:
         return found
     cause = getattr(error, "__cause__", None)
@@ -121,18 +121,26 @@ def _place_of(error):
 
 
 def _add_source(frames):
-    # Without a message, the line itself is what tells one `assert` from the next.
-    for frame in frames[-3:]:
-        try:
-            if os.path.getsize(frame["file"]) > SOURCE:
-                continue
-            with io.open(frame["file"], encoding="utf-8", errors="replace") as lines:
-                for number, line in enumerate(lines, 1):
-                    if number == frame["line"]:
-                        frame["source"] = line.strip()[:500]
-                        break
-        except Exception:
+    # The line tells one `assert` or one layer from the next; the line of a library is not asked.
+    for frame in reversed(frames):
+        file = frame["file"]
+        if "site-packages" in file or "/lib/python" in file or file[:1] == "<":
             continue
+        if "source" not in frame:
+            frame["source"] = _source(file, frame["line"])
+        return
+
+
+def _source(file, wanted):
+    try:
+        if os.path.getsize(file) <= SOURCE:
+            with _io_open(file, encoding="utf-8", errors="replace") as lines:
+                for number, line in enumerate(lines, 1):
+                    if number == wanted:
+                        return line.strip()[:500]
+    except Exception:
+        pass
+    return ""
 
 
 def _save():

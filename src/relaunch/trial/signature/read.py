@@ -1,7 +1,8 @@
 """Say which failure this was: one `Signature` from everything a finished program left behind.
 
 What makes two failures the same: the exception's type, its washed message and the user's own
-functions around the place, innermost three; never a line number, a path or the library's frames.
+functions around the place, innermost three, with what was called there; never a line number, a
+path or the library's frames.
 
 Which exception counts:
 - `raise A from B`: B, the cause, is the failure; A only says how it was passed on.
@@ -16,6 +17,7 @@ Which exception counts:
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -37,6 +39,9 @@ _LIBRARY = re.compile(
 )
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _NO_NAME = frozenset(("<module>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"))
+_CALL = re.compile(r"([A-Za-z_][\w.]*(?:\[[^\[\]()]*\])*)\s*\(")
+_DEF = re.compile(r"^(?:async )?def .*?\) *(?:->[^:]*)?:")
+_KEYWORDS = frozenset(keyword.kwlist)
 _WRAPPERS = frozenset(
     (
         "ChildFailedError",
@@ -221,7 +226,7 @@ def _weak(raised: Raised) -> int:
 
 
 def _of_exception(raised: Raised, project: Sequence[str], text: str) -> Signature:
-    root = _root(raised)
+    root = _with_own_frames(raised, project)
     key = _exception_key(root, project)
     outer = _last(raised.type)
     if outer not in (_last(root.type), "") and outer not in _WRAPPERS:
@@ -242,10 +247,24 @@ def _root(raised: Raised) -> Raised:
     return raised
 
 
+def _with_own_frames(raised: Raised, project: Sequence[str]) -> Raised:
+    """Return the root; if it was raised deep in a library, with the frames of who passed it on."""
+    root = _root(raised)
+    chain = [raised]
+    while chain[-1].cause is not None:
+        chain.append(chain[-1].cause)
+    for one in reversed([*chain, root]):
+        if any(_is_own(frame.file, project) for frame in one.frames):
+            return root.but(frames=one.frames)
+    return root
+
+
 def _exception_key(raised: Raised, project: Sequence[str]) -> tuple[str, ...]:
     name = _last(raised.type) or "?"
     if raised.members:
-        leaves = sorted({_exception_key(_root(one), project) for one in raised.members})
+        leaves = sorted(
+            {_exception_key(_with_own_frames(one, project), project) for one in raised.members}
+        )
         told = (" | ".join(leaf) for leaf in leaves)
         return (name, *told, *_functions(raised.frames, project))
     message = wash(_ADVICE.sub("", raised.message))
@@ -255,9 +274,27 @@ def _exception_key(raised: Raised, project: Sequence[str]) -> tuple[str, ...]:
         return (name, message, *sorted(mine))
     if raised.frames and not raised.frames[-1].name:
         return (name, message, wash(raised.frames[-1].source))
-    if not message and (inner := _innermost(raised.frames, project)) is not None:
-        message = wash(inner.source)
-    return (name, message, *_functions(raised.frames, project))
+    inner = _innermost(raised.frames, project) or Frame(file="", name="")
+    source = "" if inner.file.startswith("<") else inner.source
+    return (
+        name,
+        message or wash(source),
+        *_functions(raised.frames, project),
+        *_called(source),
+    )
+
+
+def _called(source: str) -> tuple[str, ...]:
+    """Return what the line called, if it did not raise by itself.
+
+    `self.fc1(x)` and `self.fc2(x)` fail with the same words in the same `forward`. Only the first
+    name counts, so that arguments can be edited.
+    """
+    if source.startswith(("raise", "assert")):
+        return ()
+    names = (found[1] for found in _CALL.finditer(_DEF.sub("", source)))
+    first = next((name for name in names if name not in _KEYWORDS), "")
+    return (f"calling {first}",) if first else ()
 
 
 def _own(frames: Iterable[Frame], project: Sequence[str]) -> list[Frame]:
