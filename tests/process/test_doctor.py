@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import World
@@ -36,19 +37,19 @@ def fix(world: World, name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def report(world: World) -> dict:
+def report(world: World) -> dict[str, Any]:
     done = world.rl("doctor", "--json")
     assert done.returncode == 0, done.stderr
-    found: dict = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def advice(world: World, fix: str) -> dict:
-    found: dict = next(one for one in report(world)["desk"] if one["fix"] == fix)
+def advice(world: World, fix: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in report(world)["desk"] if one["fix"] == fix)
     return found
 
 
-def tree(folder: Path) -> dict:
+def tree(folder: Path) -> dict[str, Any]:
     """Everything under a folder, exactly; the backups are kept elsewhere."""
     found = {}
     for path in sorted(folder.rglob("*")):

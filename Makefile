@@ -1,0 +1,62 @@
+# What a person types here: demo, test, check, bench, bench-cycle, soak.
+# A variable set here wins over the environment: an interpreter that may not keep its bytecode
+# compiles every module at every start.
+unexport PYTHONDONTWRITEBYTECODE
+unexport PYTHONPATH
+unexport VIRTUAL_ENV
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: demo test check lint docs bench bench-cycle soak programs completions changelog clean
+
+## demo: the whole cycle on a bundled example, in under a minute
+demo: $(READY)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/demo.sh
+
+## test: every test; tests that drive a program that is missing say so
+test: $(READY) programs
+	$(PYTEST) -n $(JOBS)
+
+## check: what must hold before a commit
+check: lint docs test
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/completions.py --check
+
+docs: $(READY)
+	$(BIN)/python scripts/reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+## bench, bench-cycle: what rl costs beside its peers, each in a venv of its own
+bench: bench-cycle
+
+bench-cycle: $(READY)
+	$(BIN)/python -m benchmarks.cycle
+
+## soak: ten thousand faults
+soak: $(READY) programs
+	$(PYTEST) -m soak -n $(JOBS)
+
+## completions: write the shell completions anew from the parsers
+completions: $(READY)
+	$(BIN)/python scripts/completions.py
+
+# The project is installed as a user would have it, but editable, with its bytecode compiled.
+$(READY): pyproject.toml scripts/venv.sh bin/rl
+	PYTHON="$(PYTHON)" sh scripts/venv.sh "$(VENV)"
+	@touch $(READY)
+
+programs:
+	@sh scripts/programs.sh
+
+clean:
+	rm -rf $(VENV) site docs/reference/verbs.md

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Installs the programs that tests drive, where it may; says which are missing where it may not.
+set -eu
+missing=
+for pair in git:git tmux:tmux strace:strace vim:vim nvim:neovim nano:nano emacs:emacs-nox \
+    zsh:zsh fish:fish; do
+    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
+done
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086  # a list of words on purpose
+    if (apt-get -qq update && apt-get -qq install -y --no-install-recommends $missing) >/dev/null 2>&1
+    then exit 0; fi
+fi
+echo "not installed:$missing; the tests that drive them will say so" >&2
