@@ -35,9 +35,11 @@ def doubts(
     `changed` are files that differ from the last snapshot or are gone; relative to `project`.
     """
     start = find_start(argv, env, cwd)
+    if start is not None:
+        env = start.env
     lines = missing_pythonpath(env, cwd)
     if start is not None:
-        lines += shadowed(start, cwd=cwd, env=env, project=project)
+        lines += shadowed(start, cwd=cwd, project=project)
     script = start.target if start is not None and start.kind == "script" else ""
     paths = [os.path.join(project, path) for path in changed if path.endswith(".py")]
     # The script itself is always compiled from its source.
@@ -56,12 +58,12 @@ def missing_pythonpath(env: Mapping[str, str], cwd: str) -> list[str]:
     ]
 
 
-def shadowed(start: Start, *, cwd: str, env: Mapping[str, str], project: str) -> list[str]:
+def shadowed(start: Start, *, cwd: str, project: str) -> list[str]:
     """Name the packages of the project that this command would import from somewhere else."""
     own = packages(project)
     if not own:
         return []
-    path = import_path(start, cwd=cwd, env=env, project=project)
+    path = import_path(start, cwd=cwd, project=project)
     lines = []
     for package, here in own.items():
         found = provider(package, path)

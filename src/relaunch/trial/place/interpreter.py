@@ -47,6 +47,8 @@ class Start(Record):
     """Python's own one-letter options, as `IPs`."""
     words: tuple[str, ...] = ()
     """The words after the target."""
+    env: Mapping[str, str] = {}
+    """The environment it gets, with what `env A=1` in front of it sets."""
 
 
 def interpreter(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Interpreter | None:
@@ -71,14 +73,15 @@ def find_start(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Start |
         return None
     path = _behind_shim(path, env, cwd)
     if _is_python_name(os.path.basename(path)):
-        return _python_start(_describe(path, env), words[1:], cwd)
+        return _python_start(_describe(path, env), words[1:], cwd).but(env=env)
     found = _shebang_python(path, env, cwd)
     if not found:
         return None
     python = _describe(found[0], env)
     if "/" not in words[0] or os.path.dirname(path) == os.path.dirname(found[0]):
-        return _console_start(python, path, words[1:], cwd)
-    return Start(python=python, kind="script", target=path, flags=found[1], words=tuple(words[1:]))
+        return _console_start(python, path, words[1:], cwd).but(env=env)
+    rest = tuple(words[1:])
+    return Start(python=python, kind="script", target=path, flags=found[1], words=rest, env=env)
 
 
 # --- the words before the program

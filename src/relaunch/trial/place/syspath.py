@@ -9,8 +9,6 @@ from relaunch.trial.place.layout import build_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from relaunch.trial.place.interpreter import Start
 
 _CONFTEST = "conftest.py"
@@ -24,8 +22,9 @@ class Entry(Record):
     why: str
 
 
-def import_path(start: Start, *, cwd: str, env: Mapping[str, str], project: str) -> list[Entry]:
+def import_path(start: Start, *, cwd: str, project: str) -> list[Entry]:
     """Return the places a command would import from, in order; the standard library left out."""
+    env = start.env
     entries: list[Entry] = []
     isolated = "I" in start.flags
     if _is_pytest(start):
@@ -36,7 +35,8 @@ def import_path(start: Start, *, cwd: str, env: Mapping[str, str], project: str)
     if not (isolated or "E" in start.flags):
         for name in env.get("PYTHONPATH", "").split(os.pathsep):
             if name:
-                entries.append(Entry(path=os.path.join(cwd, name), why="PYTHONPATH"))
+                path = os.path.normpath(os.path.join(cwd, name))
+                entries.append(Entry(path=path, why="PYTHONPATH"))
     if "S" not in start.flags:
         for site in start.python.site_packages:
             entries.append(Entry(path=site, why="an installed copy"))
