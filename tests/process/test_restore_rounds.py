@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.snapshots import Project, facts
 
 from relaunch.journal.snapshot.code import Code, from_json, to_json
 from relaunch.journal.snapshot.take import changed_since
 from relaunch.jsontext import dumps, loads
-from snapshots import Project, facts
 
 ROUNDS = 20
 NAMES = [

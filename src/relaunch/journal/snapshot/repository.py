@@ -158,7 +158,7 @@ class Repository:
     def remember(self, tree: str) -> None:
         """Keep `tree` from any garbage collection: one ref, and a reflog line for each tree."""
         log = os.path.join(self.path, "logs", SNAPSHOTS)
-        line = f"{'0' * len(tree)} {tree} {_WHO} {int(time.time())} +0000\tsnapshot\n"
+        line = reflog_line(tree)
         try:
             try:
                 _append(log, line)
@@ -171,6 +171,11 @@ class Repository:
                 write_file(ref, f"{tree}\n".encode())
         except OSError as error:
             raise SnapshotError(f"cannot write {log}: {error.strerror}") from None
+
+
+def reflog_line(tree: str) -> str:
+    """Return the line that keeps a tree."""
+    return f"{'0' * len(tree)} {tree} {_WHO} {int(time.time())} +0000\tsnapshot\n"
 
 
 def clean_env() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Gives the code of a snapshot back: into a new directory, or as a copy to run from."""
+"""Gives the code of a snapshot back, byte for byte, into a new directory."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ import os
 from relaunch.errors import SnapshotError
 from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot import borrow
-from relaunch.journal.snapshot.code import NESTED, PROJECT, Code, Root
-from relaunch.journal.snapshot.repository import Repository
+from relaunch.journal.snapshot.code import Code, Root
+from relaunch.journal.snapshot.repository import Repository, complaint
+from relaunch.journal.snapshot.state import remove
 
 ROOTS = ".relaunch-roots"
 
 
 def restore(home: Home, code: Code, target: str) -> tuple[str, ...]:
-    """Write the code into the empty or new directory `target`; returns what is not as it was."""
+    """Write the code into the empty or new directory `target`; returns what is not as it was.
+
+    Roots from outside the project go to `.relaunch-roots/NAME`, and are told with their place.
+    """
     try:
         os.makedirs(target, exist_ok=True)
         if os.listdir(target):
-            raise SnapshotError(f"{target} is not empty", hint=f"ls {target}")
+            raise SnapshotError(f"{target} is not empty", hint=f"ls -A {target}")
     except OSError as error:
         raise SnapshotError(f"cannot write {target}: {error.strerror}") from None
     target = os.path.realpath(target)
-    missing: list[str] = []
+    told: list[str] = []
     for root, place in places(code, target):
-        if root.kind not in (PROJECT, NESTED):
-            missing.append(f"{root.path}: is in {os.path.relpath(place, target)}")
-        prefix = "" if place == target else os.path.join(os.path.relpath(place, target), "")
-        missing += _give_back(home, root, place, prefix)
-    return tuple(missing)
+        inside = os.path.relpath(place, target)
+        if inside.startswith(ROOTS):
+            told.append(f"{root.path}: is in {inside}")
+        prefix = "" if inside == "." else f"{inside}/"
+        lost = write_root(home, root, place) if root.tree else []
+        told += [prefix + line for line in left_out(root) + lost]
+    return tuple(told)
 
 
 def places(code: Code, target: str) -> list[tuple[Root, str]]:
@@ -36,10 +42,8 @@ def places(code: Code, target: str) -> list[tuple[Root, str]]:
     top = code.roots[0].path if code.roots else ""
     found, names = [], set[str]()
     for root in code.roots:
-        if root.kind in (PROJECT, NESTED) and (root.path + "/").startswith(top + "/"):
-            found.append(
-                (root, os.path.normpath(os.path.join(target, "." + root.path[len(top) :])))
-            )
+        if f"{root.path}/".startswith(f"{top}/"):
+            found.append((root, os.path.normpath(f"{target}/{root.path[len(top) :]}")))
             continue
         name = os.path.basename(root.path) or "root"
         while name in names:
@@ -47,6 +51,12 @@ def places(code: Code, target: str) -> list[tuple[Root, str]]:
         names.add(name)
         found.append((root, os.path.join(target, ROOTS, name)))
     return found
+
+
+def left_out(root: Root) -> list[str]:
+    """Tell what the snapshot of a root does not hold."""
+    told = [f"{out.path}: {out.why}, not kept" for out in root.left_out]
+    return [*told, root.problem] if root.problem else told
 
 
 def repository_of(home: Home, root: Root) -> Repository:
@@ -60,37 +70,34 @@ def borrowed_by(root: Root) -> list[str]:
     return [borrow.objects_of(its_home)] if its_home.common_dir else []
 
 
-def _give_back(home: Home, root: Root, place: str, prefix: str) -> list[str]:
-    missing = [f"{prefix}{out.path}: {out.why}, not kept" for out in root.left_out]
-    if root.problem:
-        missing.append(f"{root.path}: {root.problem}")
-    if not root.tree:
-        return missing
+def write_root(home: Home, root: Root, place: str, index: str = "") -> list[str]:
+    """Write the files of one root to `place`, over what an earlier `index` put there.
+
+    Returns what is lost: borrowed from a repository that was deleted, or damaged.
+    """
     repo = repository_of(home, root)
     repo.ensure()
-    os.makedirs(place, exist_ok=True)
-    index = os.path.join(repo.path, f"restore-{os.getpid()}")
     lean = borrowed_by(root)
+    own = index or os.path.join(repo.path, f"restore-{os.getpid()}")
     try:
-        repo.must(place, "read-tree", root.tree, index=index, borrow=lean)
-        done = repo.git(place, "checkout-index", "-a", "-q", index=index, borrow=lean)
-        if done.code:
-            missing += [prefix + line for line in _unwritten(repo, place, index, lean, done.err)]
+        os.makedirs(place, exist_ok=True)
+        repo.must(place, "read-tree", *_merge(own), root.tree, index=own, borrow=lean)
+        done = repo.git(place, "checkout-index", "-a", "-f", "-u", "-q", index=own, borrow=lean)
         for folder in root.empty_dirs:
             os.makedirs(os.path.join(place, folder), exist_ok=True)
+        if not done.code:
+            return []
+        gone = repo.must(place, "ls-files", "-z", "-d", index=own, borrow=lean)
+        if not gone:
+            raise SnapshotError(f"cannot write {place}: {complaint(done)}")
+        return [f"{path}: its contents are lost" for path in os.fsdecode(gone).split("\0")[:-1]]
     except OSError as error:
         raise SnapshotError(f"cannot write {place}: {error.strerror}") from None
     finally:
-        for path in (index, index + ".lock"):
-            if os.path.exists(path):
-                os.unlink(path)
-    return missing
+        remove(own + ".lock")
+        if not index:
+            remove(own)
 
 
-def _unwritten(repo: Repository, place: str, index: str, lean: list[str], why: bytes) -> list[str]:
-    """Name the files that git could not write."""
-    out = repo.must(place, "ls-files", "-z", "-d", index=index, borrow=lean)
-    paths = os.fsdecode(out).split("\0")[:-1]
-    if not paths:
-        raise SnapshotError(f"cannot restore into {place}: {os.fsdecode(why).strip()}")
-    return [f"{path}: its contents are lost" for path in paths]
+def _merge(index: str) -> tuple[str, ...]:
+    return ("-m", "-i") if os.path.exists(index) else ()

@@ -84,7 +84,7 @@ def _take_root(home: Home, kind: str, path: str, caps: Caps) -> tuple[Root, list
         inside = its_home.common_dir.startswith(home.common_dir or "/nowhere")
         index.passing = kind == NESTED and not inside
         taker = _Taker(index, caps if kind == PROJECT else caps.but(also=()))
-        return taker.take().but(kind=kind), taker.nested
+        return taker.take().but(kind=kind), sorted(taker.nested)
     except SnapshotError as error:
         if kind == PROJECT:
             raise
@@ -259,7 +259,8 @@ class _Taker:
         empty, specials, inner = self._look_into(listing.folders)
         lost = self._lost_links(listing.touched)
         files = (*listing.files, *inner.files)
-        names = {*listing.touched, *files, *suspects, *self.data["left"], *self._forced()}
+        forced = self._forced()
+        names = {*listing.touched, *files, *suspects, *self.data["left"], *forced}
         names.update(self.data.pop("dropped", ()))
         choice = choose(
             self.top, names - {*self.data["links"]} - lost, self.data["left"], self.caps
@@ -270,11 +271,14 @@ class _Taker:
         missed = {path for path in suspects if path in choice.add} - listing.touched
         known = listing.touched.union(suspects)
         drop, gone = choice.drop & known, choice.gone & known
+        if not gone.isdisjoint(self.data["forced"]):
+            self.data["forced"] = [path for path in self.data["forced"] if path not in gone]
         self._store(drop | missed | lost, [*choice.add, *gone], choice)
         self.data["left"] = choice.left
         self.data["empty"] = empty
         self._name_specials(specials)
-        return bool(inner.files or lost or choice.covered or self._emptied(drop | gone))
+        grown = inner.files or forced  # where there seemed to be folders without files
+        return bool(grown or lost or choice.covered or self._emptied(drop | gone))
 
     def _emptied(self, paths: Iterable[str]) -> bool:
         """Tell whether a folder is left from which a file of ours is gone: it may be empty."""

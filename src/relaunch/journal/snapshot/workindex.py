@@ -75,22 +75,26 @@ class WorkIndex:
 
     def differences(self, excludes: str, *below: str) -> Listing:
         """Ask git what differs from the index; with `below`, each new file in those folders."""
-        config, args = [], []
-        if self.home.git_dir:
-            config = ["-c", f"core.excludesFile={excludes}"]
-            mine = os.path.join(self.home.common_dir, "info", "exclude")
-            if os.path.exists(mine):
-                args = ["-X", mine]
-        else:
-            args = ["-X", self.repo.outside_git]
         words = [word for word in LIST if word != "--directory"] if below else LIST
-        done = self.repo.git(
-            self.top, *config, *words, *args, *self._ours, "--", *below,
-            index=self.path, borrow=self.lean,
-        )  # fmt: skip
+        args = self._excluding(excludes, words)
+        done = self.repo.git(self.top, *args, "--", *below, index=self.path, borrow=self.lean)
         if done.code or (not self.copy and not self.remembered.holds()):
             raise Stale(f"git ls-files in {self.top}: {complaint(done)}")
         return read_listing(done.out)
+
+    def _excluding(self, excludes: str, words: Sequence[str]) -> list[str]:
+        """Follow the user's excludes, or outside git our own few."""
+        if not self.home.git_dir:
+            return [*words, "-X", self.repo.outside_git, *self._ours]
+        mine = os.path.join(self.home.common_dir, "info", "exclude")
+        found = ["-X", mine] if os.path.exists(mine) else []
+        return ["-c", f"core.excludesFile={excludes}", *words, *found, *self._ours]
+
+    def ignored(self) -> list[str]:
+        """List what git ignores and we do not hold, folders as one."""
+        words = ("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard")
+        out = self.git(*self._excluding(self.remembered.data.get("excludes", ""), words))
+        return [name.rstrip("/") for name in os.fsdecode(out).split("\0")[:-1]]
 
     def touched(self) -> frozenset[str]:
         """Name the files of the index that are modified or gone."""
