@@ -23,6 +23,8 @@ from statistics import median
 
 PR_SET_CHILD_SUBREAPER = 36
 _KEPT_BYTES = 4000
+_PATIENCE_S = 300
+"""A command that has not ended by then is killed, and was not measured."""
 
 
 class Unmeasured(Exception):
@@ -192,8 +194,11 @@ def _drain_until_exit(pid: int, fd: int, stdout: Stdout) -> tuple[int, bytes]:
     if stdout is not Stdout.FILE:
         poll.register(fd, select.POLLIN)
     done = False
+    deadline = time.monotonic() + _PATIENCE_S
     while not done:
-        for ready, _ in poll.poll():
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+        for ready, _ in poll.poll(1000):
             if ready == ended and stdout is Stdout.FILE:
                 done = True
                 break
