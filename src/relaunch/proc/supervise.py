@@ -99,12 +99,19 @@ class Supervision:
         helpers = set(_children())
         self.tree = Tree(subreaper=become_subreaper(), marker=self.marker, helpers=helpers)
         self._helpers = helpers
-        self.pid = 0
-        """The program; 0 when it is not running."""
         self.status: int | None = None
         self._interrupts: list[float] = []
         self._killed = self._timed_out = False
         self._deadline = 0.0
+
+    @property
+    def pid(self) -> int:
+        """The program; 0 when it does not run."""
+        return self.tree.program
+
+    @pid.setter
+    def pid(self, pid: int) -> None:
+        self.tree.program = pid
 
     def run(self, *, timeout_s: float | None, let_live: bool, quiet: bool) -> Ended:
         """Start it, relay until it ends, end who is left, and put everything back."""
@@ -207,7 +214,7 @@ class Supervision:
     def _act(self, signal: int) -> None:
         if signal == _signal.SIGCHLD:
             self.look_at_program()
-            self.tree.reap(self.pid)
+            self.tree.reap()
         elif signal == _signal.SIGALRM and 0 < self._deadline <= time.monotonic():
             self._out_of_time()
         else:

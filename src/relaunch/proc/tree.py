@@ -115,6 +115,8 @@ class Tree:
         self._subreaper = subreaper
         self._marker = marker
         self._helpers = helpers
+        self.program = 0
+        """The program while it runs, whose end is not ours to collect."""
         self.session = 0
         """The session that was made for the program, when one was."""
         self.keeper = 0
@@ -136,14 +138,14 @@ class Tree:
                     found[process.pid] = process
         return [p for p in found.values() if p.pid not in ours and p.state not in "ZX"]
 
-    def reap(self, program: int) -> None:
+    def reap(self) -> None:
         """Collect orphans that ended, never the program nor a helper."""
         if not self._subreaper:
             return
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                if ended is None or ended.si_pid in (program, self.keeper):
+                if ended is None or ended.si_pid in (self.program, self.keeper):
                     return
                 if ended.si_pid in self._helpers:
                     return
@@ -172,7 +174,7 @@ class Tree:
         """End all of the tree now, including who is born meanwhile."""
         deadline = time.monotonic() + _KILL_LIMIT_S
         while self.signal(_signal.SIGKILL) and time.monotonic() < deadline:
-            self.reap(0)
+            self.reap()
 
     def end(self, wait: Callable[[float], object], *, unasked_s: float) -> tuple[str, ...]:
         """End who is left and return them as `pid command`; `wait(seconds)` passes the time.
@@ -195,9 +197,9 @@ class Tree:
         deadline = time.monotonic() + seconds
         pause = 0.002
         while True:
-            self.reap(0)
+            self.reap()
             if self.nobody_left() or not self.living():
-                self.reap(0)
+                self.reap()
                 return True
             if time.monotonic() >= deadline:
                 return False
