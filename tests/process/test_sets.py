@@ -3,7 +3,7 @@
 import json
 import os
 
-from conftest import World
+from tests.conftest import World
 
 
 def conf(world: World) -> None:

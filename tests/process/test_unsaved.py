@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.needs import needs
 
-from needs import needs
 from relaunch.trial.place.unsaved import (
     Unsaved,
     names_shown_modified,
