@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check lint docs bench bench-cycle soak programs completions changelog clean
+.PHONY: demo test check lint docs bench bench-cycle soak programs generated clean
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(READY)
@@ -34,7 +34,7 @@ lint: $(READY)
 
 docs: $(READY)
 	$(BIN)/python scripts/reference.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict --quiet
 
 ## bench, bench-cycle: what rl costs beside its peers, each in a venv of its own
 bench: bench-cycle
@@ -46,8 +46,8 @@ bench-cycle: $(READY)
 soak: $(READY) programs
 	$(PYTEST) -m soak -n $(JOBS)
 
-## completions: write the shell completions anew from the parsers
-completions: $(READY)
+## generated: write the shell completions anew from the parsers
+generated: $(READY)
 	$(BIN)/python scripts/completions.py
 
 # The project is installed as a user would have it, but editable, with its bytecode compiled.
@@ -59,4 +59,4 @@ programs:
 	@sh scripts/programs.sh
 
 clean:
-	rm -rf $(VENV) site docs/reference/verbs.md
+	rm -rf $(VENV) site docs/reference/verbs/*.md

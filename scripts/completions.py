@@ -50,7 +50,7 @@ def main() -> int:
         if "--check" not in sys.argv:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
-            sys.stderr.write(f"{path} is out of date: python scripts/completions.py\n")
+            sys.stderr.write(f"{path} is out of date: make generated\n")
             stale = 1
     return stale
 
@@ -126,7 +126,7 @@ def _kind(metavar: str) -> str:
 
 
 def _trial(metavar: str) -> str:
-    return "trial" if metavar in ("N", "A", "B", "TRIAL", "TRIALS") else ""
+    return "trial" if metavar in ("N", "A", "B", "TRIAL", "OLD", "NEW") else ""
 
 
 # --- bash -----------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ _rl() {
         ;;
     diff)
         options='-h --help --stat --patch --json --color'
+        words='@good @bad'
         case $prev in
         --color) values='auto always never' ;;
         esac

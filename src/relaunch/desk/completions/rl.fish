@@ -112,6 +112,7 @@ complete -c rl -n '__rl_in diff' -l stat -d 'of the code only the files and how 
 complete -c rl -n '__rl_in diff' -l patch -d 'the code as a patch that git apply takes'
 complete -c rl -n '__rl_in diff' -l json -d 'as JSON: schema relaunch/diff/1'
 complete -c rl -n '__rl_in diff' -l color -xa 'auto always never' -d '(auto)'
+complete -c rl -n '__rl_in diff' -a '@good @bad'
 complete -c rl -n '__rl_in again' -s h -l help -d 'show this help message and exit'
 complete -c rl -n '__rl_in again' -l json -d 'rl\'s own lines as JSON, on stderr'
 complete -c rl -n '__rl_in again' -l color -xa 'auto always never' -d ''
