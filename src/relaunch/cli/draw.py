@@ -189,16 +189,26 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
 
 
 class Column:
-    """One column of a table. A `flexible` one gives way when the table is too wide."""
+    """One column of a table. A `flexible` one gives way when the table is too wide.
+
+    On a screen too narrow even then, columns with an `optional` number go, the highest first.
+    """
 
     def __init__(
-        self, title: str, *, right: bool = False, flexible: bool = False, least: int = 4
+        self,
+        title: str,
+        *,
+        right: bool = False,
+        flexible: bool = False,
+        least: int = 4,
+        optional: int = 0,
     ) -> None:
         """Name the column and say how it behaves."""
         self.title = title
         self.right = right
         self.flexible = flexible
         self.least = least
+        self.optional = optional
 
 
 Cell = tuple[str, str]
@@ -210,6 +220,10 @@ def table(
 ) -> list[str]:
     """Lay out rows under their titles in `total` columns; only flexible columns are cut."""
     widths = natural_widths(columns, rows)
+    shown = _affordable(columns, widths, total)
+    columns = [columns[n] for n in shown]
+    widths = [widths[n] for n in shown]
+    rows = [[row[n] for n in shown] for row in rows]
     _squeeze(columns, widths, total)
     lines = [_line(columns, widths, [("dim", column.title) for column in columns], pen)]
     lines.extend(_line(columns, widths, row, pen) for row in rows)
@@ -222,6 +236,21 @@ def natural_widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) ->
         max([columns_of(column.title), *(columns_of(row[n][1]) for row in rows)])
         for n, column in enumerate(columns)
     ]
+
+
+def _affordable(columns: Sequence[Column], widths: list[int], total: int) -> list[int]:
+    """Choose the columns that fit when every flexible one is as narrow as it may be."""
+    shown = list(range(len(columns)))
+    least = [
+        min(wide, column.least) if column.flexible else wide
+        for column, wide in zip(columns, widths, strict=True)
+    ]
+    while sum(least[n] for n in shown) + 2 * (len(shown) - 1) > total:
+        victim = max(shown, key=lambda n: columns[n].optional)
+        if not columns[victim].optional:
+            break
+        shown.remove(victim)
+    return shown
 
 
 def _squeeze(columns: Sequence[Column], widths: list[int], total: int) -> None:

@@ -89,9 +89,10 @@ def _cells(
     with_sets = any(row["set"] for row in rows)
     columns = [draw.Column("#", right=True), draw.Column("ago", right=True)]
     if with_sets:
-        columns.append(draw.Column("set", flexible=True))
-    columns += [draw.Column("code"), draw.Column("exit"), draw.Column("time", right=True)]
-    columns += [draw.Column(draw.clean(name), flexible=True) for name in metrics]
+        columns.append(draw.Column("set", flexible=True, optional=1))
+    columns += [draw.Column("code", optional=4), draw.Column("exit")]
+    columns.append(draw.Column("time", right=True, optional=2))
+    columns += [draw.Column(draw.clean(name), flexible=True, optional=3) for name in metrics]
     columns.append(draw.Column("why", flexible=True, least=6))
     columns.append(draw.Column("verdict", flexible=True, least=7))
     cells = []

@@ -41,6 +41,15 @@ def test_no_line_of_a_table_is_wider_than_the_screen(rows, total):
         assert draw.columns_of(line) <= total
 
 
+def test_a_very_narrow_screen_loses_the_least_needed_columns_first():
+    columns = [draw.Column("a"), draw.Column("b", optional=1), draw.Column("c", optional=2)]
+    rows = [[("", "aaaa"), ("", "bbbb"), ("", "cccc")]]
+    assert draw.table(columns, rows, 16, PLAIN)[1] == "aaaa  bbbb  cccc"
+    assert draw.table(columns, rows, 15, PLAIN)[1] == "aaaa  bbbb"
+    assert draw.table(columns, rows, 9, PLAIN)[1] == "aaaa"
+    assert draw.table(columns, rows, 1, PLAIN)[1] == "aaaa"
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(paths, min_size=1, max_size=5))
 def test_a_quoted_command_comes_out_of_bash_byte_for_byte(words):
