@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.conftest import World
 
 from relaunch.errors import PlaceError
 from relaunch.inside import guard
@@ -263,3 +264,18 @@ def test_damaged_bytecode_is_passed_over(tmp_path: Path) -> None:
     for data in (b"", b"short", made.read_bytes()[:20]):
         made.write_bytes(data)
         is_told(path)
+
+
+# --- the whole way
+
+
+def test_rl_src_runs_against_the_clone_and_proves_it(world: World) -> None:
+    clone = world.root / "clone"
+    mine = package(clone / "src" / "mypkg")
+    (mine / "__init__.py").write_text("print('the clone')\n")
+    package(world.project / "mypkg")
+    world.write("run.py", "import mypkg\n")
+    done = world.rl("--src", str(clone), "--", sys.executable, "run.py")
+    assert (done.returncode, done.stdout) == (0, "the clone\n"), done.stderr
+    assert f"mypkg was loaded from {mine}/__init__.py" in done.stderr
+    assert "WRONG" not in done.stderr

@@ -29,6 +29,16 @@ def start():
     atexit.register(_at_exit)
     if sys.version_info >= (3, 8):
         _watch_threads()
+    roots = os.environ.get("RELAUNCH_SRC_ROOTS")
+    if roots and sys.version_info[0] >= 3:
+        _guard(roots.split(os.pathsep))
+
+
+def _guard(roots):
+    path = os.path.join(_here, "guard.py")
+    names = {"__name__": "_relaunch_guard", "__file__": path}
+    exec(compile(_text_of(path), path, "exec"), names)
+    names["install"](roots)
 
 
 def _watch_threads():
