@@ -17,7 +17,6 @@ class Announced(Record):
     """A trial is about to run."""
 
     trial_id: str
-    """Empty when it cannot be recorded."""
     code: str
     """`base 3f2c1aa + 2 changed, 1 new`, or `1 file since #1: train.py +1 -1`."""
     config_set: str
@@ -31,6 +30,7 @@ class Finished(Record):
     """A trial has ended."""
 
     trial_id: str
+    """Empty when it could not be recorded."""
     outcome: Outcome
     told: str
     """Against its history: `same failure as #3, 12 s sooner`."""

@@ -45,7 +45,8 @@ def _codec() -> tuple[Callable[[Any], str], Callable[[str], Any]]:
         text = text.strip(" \t\r\n")
         try:
             value, end = scan(text, 0)
-        except StopIteration:
+        except (StopIteration, SystemError):
+            # SystemError: the scanner looks for its exception in a `json` that nobody imported.
             raise ValueError("not JSON") from None
         if end != len(text):
             raise ValueError(f"not JSON after character {end}")

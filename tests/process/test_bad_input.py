@@ -32,7 +32,7 @@ def one_line(ran, code, *texts):
         (["--src", "nowhere", "--", "true"], 2, ["nowhere"]),
         (["--", "no-such-program-at-all"], 127, ["no-such-program-at-all"]),
         (["--", "./README.md"], 126, ["README.md"]),
-        (["--", "."], 126, ["."]),
+        (["--", "/"], 126, ["/"]),
         (["--reset", "exit 7", "--", "true"], 2, ["exit 7"]),
         (["show", "99"], 2, ["no trial #99"]),
         (["diff", "1", "2"], 2, ["no trial"]),
@@ -56,8 +56,8 @@ def test_a_program_that_is_not_found_is_still_an_attempt(world):
 @pytest.mark.parametrize(
     ("text", "texts"),
     [
-        ("[run]\nreset = \n", ["relaunch.toml", "line 2"]),
-        ("[run]\nrest = 'x'\n", ["relaunch.toml", "2", "reset"]),
+        ("[run]\nreset = \n", ["relaunch.toml:2:9"]),
+        ("[run]\nrest = 'x'\n", ["relaunch.toml:2:1", "reset"]),
         ("[metrics]\nloss = '('\n", ["relaunch.toml", "loss"]),
     ],
 )

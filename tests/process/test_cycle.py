@@ -40,7 +40,11 @@ def end_of(world, trial_id):
 
 def test_output_and_exit_code_are_the_programs_own(train):
     bare = subprocess.run(
-        [sys.executable, "train.py"], cwd=train.project, env=train.env, capture_output=True, text=True
+        [sys.executable, "train.py"],
+        cwd=train.project,
+        env=train.env,
+        capture_output=True,
+        text=True,
     )
     ran = python(train, "-q")
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, bare.stdout, bare.stderr)

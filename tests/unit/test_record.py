@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -70,3 +72,13 @@ def test_what_is_no_json_is_a_value_error(text):
 
 def test_not_a_number_survives_a_round_trip():
     assert math.isnan(loads(dumps(float("nan"))))
+
+
+def test_broken_json_is_a_value_error_also_where_nobody_imported_json():
+    code = (
+        "import sys; from relaunch.jsontext import loads\n"
+        "try: loads('{\"half')\n"
+        "except ValueError as e: print('clear:', e, 'json' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout == "clear: not JSON False\n", ran.stderr

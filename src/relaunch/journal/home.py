@@ -23,6 +23,8 @@ class Home(Record):
     """The work tree's own git directory; empty outside git."""
     common_dir: str = ""
     """The git directory that linked worktrees share."""
+    unwritable: str = ""
+    """Where the journal belongs, when it cannot be written there."""
     too_wide: bool = False
     """The directory is a home or a root: far too much to take a snapshot of."""
 
@@ -35,16 +37,20 @@ def find_home(cwd: str) -> Home:
         git_dir = _git_dir(os.path.join(top, ".git"))
         if git_dir:
             common = _common_dir(git_dir)
-            journal = os.path.join(common, "relaunch")
-            if not _can_hold(journal):
-                journal = _state_folder(top)
-            return Home(project=top, journal=journal, git_dir=git_dir, common_dir=common)
+            journal, unwritable = _writable(os.path.join(common, "relaunch"), top)
+            return Home(
+                project=top,
+                journal=journal,
+                git_dir=git_dir,
+                common_dir=common,
+                unwritable=unwritable,
+            )
     project = marked or cwd
     wide = not marked and project in ("/", "/tmp", "/var/tmp", os.path.expanduser("~"))
-    journal = os.path.join(project, MARKER)
-    if wide or not _can_hold(journal):
-        journal = _state_folder(project)
-    return Home(project=project, journal=journal, too_wide=wide)
+    if wide:
+        return Home(project=project, journal=_state_folder(project), too_wide=True)
+    journal, unwritable = _writable(os.path.join(project, MARKER), project)
+    return Home(project=project, journal=journal, unwritable=unwritable)
 
 
 def _ancestor_with(path: str, name: str) -> str:
@@ -82,11 +88,13 @@ def _common_dir(git_dir: str) -> str:
         return git_dir
 
 
-def _can_hold(journal: str) -> bool:
-    """Tell whether the journal folder is, or can be made, writable."""
-    return os.access(journal, os.W_OK) or (
-        not os.path.lexists(journal) and os.access(os.path.dirname(journal), os.W_OK)
-    )
+def _writable(journal: str, project: str) -> tuple[str, str]:
+    """Return the folder to use, and the one that it stands in for when that cannot be written."""
+    if os.access(journal, os.W_OK | os.X_OK) or (
+        not os.path.lexists(journal) and os.access(os.path.dirname(journal), os.W_OK | os.X_OK)
+    ):
+        return journal, ""
+    return _state_folder(project), journal
 
 
 def _state_folder(project: str) -> str:

@@ -61,6 +61,7 @@ class Attempt:
         self.journal = project.journal
         self.trial: Trial | None = None
         self.code: Code | None = None
+        self._no_code = ""
         self._warned = False
 
     def run(self) -> Outcome:
@@ -104,8 +105,7 @@ class Attempt:
         record = self.project.settings.record
         home = self.project.home
         if home.too_wide:
-            self._warn(f"the code is not recorded: {home.project} is too wide for a snapshot",
-                       hint="cd into the project")  # fmt: skip
+            self._no_code = f"{home.project} is too wide for a snapshot"
             return
         caps = Caps(max_file=record.max_file, max_new=record.max_new)
         try:
@@ -117,7 +117,7 @@ class Attempt:
             roots += [("pythonpath", clone) for clone in self.recipe.src if os.path.isdir(clone)]
             self.code = take(home, extra_roots=roots, caps=caps)
         except (RelaunchError, OSError) as error:
-            self._warn(f"the code is not recorded: {_reason(error)}")
+            self._no_code = _reason(error)
 
     def _begin(self, env: dict[str, str], python: Interpreter | None) -> None:
         journal = self.journal
@@ -136,11 +136,13 @@ class Attempt:
                 "version": python.version,
                 "prefix": python.prefix,
             }
+        start["code_problem"] = self._no_code
         identity = ""
         if self.code is not None:
             from relaunch.journal.snapshot.code import to_json
 
             start["code"] = to_json(self.code)
+            start["code"]["digest"] = self.code.digest
             identity = self._identity(env, salt)
         start["identical_to"] = journal.first_with(identity) if identity else ""
         try:
@@ -150,6 +152,11 @@ class Attempt:
                 journal.set_mark(self.trial, {"name": self.name})
         except OSError as error:
             self._warn(f"this attempt is not recorded: {_reason(error)}")
+        if self.project.home.unwritable and self.trial:
+            home = self.project.home
+            self._warn(f"{home.unwritable} cannot be written; recorded in {home.journal} instead")
+        if self._no_code:
+            self._warn(f"the code is not recorded: {self._no_code}")
 
     def _identity(self, env: dict[str, str], salt: bytes) -> str:
         assert self.code is not None
@@ -184,12 +191,14 @@ class Attempt:
         from relaunch.session.past import describe_code
 
         trial = self.trial
+        if trial is None:
+            return
         code = describe_code(self.project, self.code, trial)
-        if trial and trial.start["identical_to"]:
+        if trial.start["identical_to"]:
             code = f"identical to #{trial.start['identical_to']} (code, command, set, env)"
         self.tell(
             Announced(
-                trial_id=trial.id if trial else "",
+                trial_id=trial.id,
                 code=code,
                 config_set=self.recipe.config_set,
                 note=self.note,

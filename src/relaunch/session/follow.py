@@ -73,10 +73,13 @@ class Tail:
                 self._cut = line
                 return
             self._cut = b""
-            when, stream, size = line.split()
+            try:
+                when, stream, size = map(int, line.split())
+            except ValueError:
+                return  # not ours; what follows in this segment has no times we can trust
             lost, self._lost = self._lost, False
-            data = self._data.read(int(size))
-            yield Chunk(when_s=int(when) / 1000, stream=int(stream), data=data, lost=lost)
+            data = self._data.read(size)
+            yield Chunk(when_s=when / 1000, stream=stream, data=data, lost=lost)
 
     def _later(self) -> list[int]:
         return [number for number in segments(self._folder) if number > self._segment]

@@ -81,13 +81,13 @@ def _earlier(journal: Journal, trial: Trial) -> list[Trial]:
     return found
 
 
-def describe_code(project: Project, code: Code | None, trial: Trial | None) -> str:
+def describe_code(project: Project, code: Code | None, trial: Trial) -> str:
     """Say in a few words which code runs: against the trial before it, or against its base."""
     if code is None or not code.roots:
         return "code not recorded"
     before = _previous_code(project.journal, trial)
     if before is not None and before.roots[0].path == code.roots[0].path:
-        since = trial.start["previous"] if trial else ""
+        since = trial.start["previous"]
         if before.digest == code.digest:
             return f"same code as #{since}"
         changes = _changes(project, before, code)
@@ -103,8 +103,8 @@ def describe_code(project: Project, code: Code | None, trial: Trial | None) -> s
     return f"{base} + {', '.join(counts)}" if counts else base
 
 
-def _previous_code(journal: Journal, trial: Trial | None) -> Code | None:
-    if trial is None or not trial.start.get("previous"):
+def _previous_code(journal: Journal, trial: Trial) -> Code | None:
+    if not trial.start.get("previous"):
         return None
     from relaunch.journal.snapshot.code import from_json
 

@@ -84,6 +84,13 @@ class Difference(Record):
 
 def difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Difference:
     """Compare two trials."""
+    try:
+        return _difference(home, journal, old, new)
+    except look_back.MALFORMED:
+        raise look_back.malformed(new) from None
+
+
+def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Difference:
     code, problem, same = _code(home, old.start.get("code"), new.start.get("code"))
     before, after = look_back.packages_of(journal, old), look_back.packages_of(journal, new)
     env = [trial.start.get("env") or {} for trial in (old, new)]
