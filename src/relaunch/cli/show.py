@@ -55,16 +55,18 @@ def main(args: Namespace) -> int:
     if args.json:
         draw.say_json("show", _as_json(trial, packages))
         return 0
-    pen = draw.pen(choice=args.color)
-    lines = card(
-        trial,
-        packages=packages,
-        now=time.time(),
-        width=draw.width(),
-        pen=pen,
-        all_files=args.code,
-        all_env=args.env,
-    )
+    try:
+        lines = card(
+            trial,
+            packages=packages,
+            now=time.time(),
+            width=draw.width(),
+            pen=draw.pen(choice=args.color),
+            all_files=args.code,
+            all_env=args.env,
+        )
+    except look_back.MALFORMED:
+        raise look_back.malformed(trial) from None
     draw.say("\n".join(lines) + "\n")
     return 0
 
