@@ -29,13 +29,9 @@ Examples
 
 def arguments(parser: ArgumentParser) -> None:
     """Declare the options."""
+    parser.usage = "rl mark [N] good|bad|unsure [TEXT] [--name NAME] [--clear] [--json]"
     add = parser.add_argument
-    add(
-        "words",
-        nargs="*",
-        metavar="[N] good|bad|unsure [TEXT]",
-        help="which trial (the newest), your verdict, and why",
-    )
+    add("words", nargs="*", help="which trial (the newest), your verdict, and why")
     add("--name", help="call it by this name from now on; an empty one takes the name away")
     add("--clear", action="store_true", help="take verdict, text and name away")
     add("--json", action="store_true", help="as JSON: schema relaunch/mark/1")

@@ -31,6 +31,15 @@ def arguments(module, words):
     return parser.parse_args(words)
 
 
+def said(module, words):
+    """Run a verb; returns the message of a refusal."""
+    try:
+        module.main(arguments(module, words))
+    except RelaunchError as error:
+        return error.message
+    return ""
+
+
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
