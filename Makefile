@@ -1,6 +1,5 @@
 # What a person types here: demo, test, check, bench, bench-cycle, soak.
-# A variable set here wins over the environment: an interpreter that may not keep its bytecode
-# compiles every module at every start.
+# An interpreter that may not keep its bytecode compiles every module at every start.
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONPATH
 unexport VIRTUAL_ENV
@@ -10,12 +9,13 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: demo test check lint docs bench bench-cycle soak programs generated clean
 
 ## demo: the whole cycle on a bundled example, in under a minute
-demo: $(READY)
+demo: $(INSTALLED)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/demo.sh
 
 ## test: every test; tests that drive a program that is missing say so
@@ -50,10 +50,14 @@ soak: $(READY) programs
 generated: $(READY)
 	$(BIN)/python scripts/completions.py
 
-# The project is installed as a user would have it, but editable, with its bytecode compiled.
-$(READY): pyproject.toml scripts/venv.sh bin/rl
+# Editable, so that tests see the checkout, with the bytecode compiled as an installer would.
+$(INSTALLED): pyproject.toml scripts/venv.sh bin/rl
 	PYTHON="$(PYTHON)" sh scripts/venv.sh "$(VENV)"
-	@touch $(READY)
+	@touch $@
+
+$(READY): $(INSTALLED)
+	PYTHON="$(PYTHON)" sh scripts/venv.sh "$(VENV)" dev
+	@touch $@
 
 programs:
 	@sh scripts/programs.sh

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Makes the virtual environment with the project and its tools; with uv where it is, else with pip.
+# Makes the virtual environment: venv.sh FOLDER [dev]; `dev` adds the tools of a developer.
+# With uv where it is, else with pip.
 set -eu
 venv=$1
+group=${2:+--group $2}
 python=${PYTHON:-python3}
 
 # The first python that is new enough: a plain python3 may be older than we support.
@@ -18,11 +20,13 @@ fi
 
 if command -v uv >/dev/null 2>&1; then
     [ -x "$venv/bin/python" ] || uv venv --quiet --python "$found" "$venv"
-    uv pip install --quiet --python "$venv/bin/python" --compile-bytecode --editable . --group dev
+    # shellcheck disable=SC2086  # two words, or none
+    uv pip install --quiet --python "$venv/bin/python" --compile-bytecode --editable . $group
 else
     [ -x "$venv/bin/python" ] || "$found" -m venv "$venv"
-    # --group needs pip 25.1.
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable . --group dev
+    pip() { "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+    [ -z "$group" ] || pip --upgrade 'pip>=25.1' # the first that knows --group
+    # shellcheck disable=SC2086
+    pip --editable . $group
 fi
 "$venv/bin/python" -m compileall -q src
