@@ -10,14 +10,11 @@ from relaunch.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Protocol
 
-    class _Ended(Protocol):
-        exit_code: int | None
-        signal: int | None
+    from relaunch.proc.supervise import Ended
 
     Chunk = Callable[[float, int, bytes], object]
-    Supervise = Callable[..., _Ended]
+    Supervise = Callable[..., Ended]
 
 
 class ResetStep(Record):
