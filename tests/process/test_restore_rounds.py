@@ -84,7 +84,8 @@ class Editor:
     def files(self) -> list[Path]:
         found = []
         for name, fact in facts(self.top).items():
-            if isinstance(fact, tuple) and fact[0] != "link":
+            # The rules of ignoring stay as they are: this test knows them too.
+            if isinstance(fact, tuple) and fact[0] != "link" and name != ".gitignore":
                 found.append(self.top / name)
         return sorted(found)
 

@@ -13,9 +13,11 @@ import pytest
 from tests.snapshots import Project, facts
 
 from relaunch.errors import SnapshotError
-from relaunch.journal.snapshot.code import Code
+from relaunch.journal.home import find_home
+from relaunch.journal.snapshot.code import Code, from_json
 from relaunch.journal.snapshot.restore import restore
 from relaunch.journal.snapshot.take import changed_since, take
+from relaunch.jsontext import loads
 
 
 @pytest.fixture
@@ -234,6 +236,18 @@ def test_the_users_gc_after_amend_and_reset_loses_no_snapshot(
         assert given(project, code, tmp_path) == was
 
 
+def test_what_the_user_staged_and_threw_away_is_not_borrowed(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write("pkg/staged.py", "s = 1\n")
+    project.git("add", "-A")
+    project.git("write-tree")
+    code, was = project.take(), facts(project.top)
+    project.git("reset", "-q", "--hard")
+    project.git("gc", "-q", "--prune=now")
+    assert given(project, code, tmp_path) == was
+
+
 def test_git_log_all_of_the_user_shows_no_commit_of_ours(project: Project) -> None:
     project.write("new.py", "n = 1\n")
     before = project.git("log", "--all", "--format=%H")
@@ -323,13 +337,36 @@ def test_pipes_and_sockets_are_named_wherever_they_lie(project: Project, tmp_pat
     assert [out.path for out in project.take().roots[0].left_out] == ["pkg/pipe", "run/sock"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_unreadable_files_are_named_and_stop_nothing(project: Project, tmp_path: Path) -> None:
+def test_unreadable_files_and_folders_are_named_and_stop_nothing(
+    project: Project, tmp_path: Path
+) -> None:
+    root = os.geteuid() == 0
+    if root and not shutil.which("setpriv"):
+        pytest.skip("root reads everything")
     project.write("secret", "s").chmod(0)
+    project.write("train.py", "print(2)\n").chmod(0)
+    project.write("closed/inner.py", "i = 1\n").parent.chmod(0)
     project.write("open.py", "o = 1\n")
-    code = project.take()
-    assert [(out.path, out.why) for out in code.roots[0].left_out] == [("secret", "unreadable")]
-    assert "open.py" in given(project, code, tmp_path)
+    script = f"""
+from relaunch.journal.home import find_home
+from relaunch.journal.snapshot.code import to_json
+from relaunch.journal.snapshot.take import take
+from relaunch.jsontext import dumps
+print(dumps(to_json(take(find_home({str(project.top)!r})))))
+"""
+    powerless = ["setpriv", "--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search"]
+    argv = [*(powerless if root else []), sys.executable, "-c", script]
+    out = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    (project.top / "closed").chmod(0o755)
+    code = from_json(loads(out))
+    assert [(left.path, left.why) for left in code.roots[0].left_out] == [
+        ("closed/", "unreadable"),
+        ("secret", "unreadable"),
+        ("train.py", "unreadable"),
+    ]
+    back = given(project, code, tmp_path)
+    assert back["open.py"] == (False, b"o = 1\n")
+    assert "train.py" not in back
 
 
 def test_ignored_files_are_not_kept_unless_asked_for_or_added_by_force(
@@ -389,8 +426,6 @@ def test_linked_worktrees_share_the_private_repository_and_keep_apart(
 
 
 def test_a_subdirectory_takes_the_whole_project(project: Project) -> None:
-    from relaunch.journal.home import find_home
-
     assert take(find_home(str(project.top / "pkg"))) == project.take()
 
 
@@ -445,6 +480,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 from relaunch.journal.home import find_home
 from relaunch.journal.snapshot.take import take
 from relaunch.errors import SnapshotError
+from relaunch.journal.home import find_home
 try:
     take(find_home({str(project.top)!r}))
 except SnapshotError as error:
@@ -496,9 +532,6 @@ for _ in range(6):
         written += 1
         temp = project.write("now.skip", f"n = {written}\n")
         temp.rename(project.top / "now.py")
-    from relaunch.journal.snapshot.code import from_json
-    from relaunch.jsontext import loads
-
     for process in running:
         out, _ = process.communicate()
         assert process.returncode == 0

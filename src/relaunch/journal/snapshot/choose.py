@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from relaunch.journal.snapshot.listing import SPECIAL
 from relaunch.journal.snapshot.state import fingerprint
 from relaunch.record import Record
 
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     """Size, fingerprint, digest and why; a list, for so it comes back from JSON."""
 
 _SAMPLE, _SAMPLES = 16384, 16
-_SPECIAL = {
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-}
 
 
 class Choice(Record):
@@ -51,7 +46,8 @@ def choose(top: str, names: Iterable[str], before: dict[str, Left], caps: Caps) 
             choice.gone.add(path)
             continue
         except OSError as error:
-            choice.left[path] = [0, [], "", error.strerror or "unreadable"]
+            choice.left[path] = [0, [], "", f"unreadable: {error.strerror}"]
+            choice.drop.add(path)
             continue
         if stat.S_ISDIR(found.st_mode) or _beyond_link(top, path):
             choice.drop.add(path)
@@ -92,15 +88,10 @@ def _why_not(full: str, found: os.stat_result, caps: Caps) -> str:
     if stat.S_ISLNK(found.st_mode):
         return ""
     if not stat.S_ISREG(found.st_mode):
-        return special(found.st_mode)
+        return SPECIAL
     if found.st_size > caps.max_file:
         return f"over {mib(caps.max_file)}"
     return "" if os.access(full, os.R_OK) else "unreadable"
-
-
-def special(mode: int) -> str:
-    """Name a file that is neither regular nor a link."""
-    return _SPECIAL.get(stat.S_IFMT(mode), "not a file")
 
 
 def leave(full: str, found: os.stat_result, why: str) -> Left:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 LIST = ("ls-files", "-z", "-t", "-m", "-d", "-o", "--directory", "--exclude-standard")
 
 
+SPECIAL = "a pipe, socket or device"
+
+
 class Listing(Record):
     """Names relative to the work tree; `folders` hold no file of the index."""
 
@@ -28,8 +31,8 @@ class Walked(Record):
 
     hollow: tuple[str, ...] = ()
     """Folders with nothing in them."""
-    specials: tuple[str, ...] = ()
-    """Pipes, sockets and devices."""
+    named: tuple[tuple[str, str], ...] = ()
+    """Pipes, sockets, devices and closed folders, each with what it is."""
     has_files: bool = False
     too_many: bool = False
 
@@ -57,12 +60,15 @@ def is_repository(path: str) -> bool:
 
 def walk(top: str, folder: str, most: int, skip: tuple[str, ...] = ()) -> Walked:
     """Look into a folder for what git does not tell: empty folders and special files."""
-    hollow, specials, has_files, seen = [], [], False, 0
+    hollow, named, has_files, seen = [], [], False, 0
     todo = [folder]
     while todo:
         here = todo.pop()
         try:
             entries = list(os.scandir(os.path.join(top, here)))
+        except PermissionError:
+            named.append((f"{here}/", "unreadable"))
+            continue
         except OSError:
             continue
         if not entries:
@@ -80,8 +86,8 @@ def walk(top: str, folder: str, most: int, skip: tuple[str, ...] = ()) -> Walked
             elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                 has_files = True
             else:
-                specials.append(path)
-    return Walked(hollow=tuple(hollow), specials=tuple(specials), has_files=has_files)
+                named.append((path, SPECIAL))
+    return Walked(hollow=tuple(hollow), named=tuple(named), has_files=has_files)
 
 
 def folders_of(paths: Iterable[str]) -> set[str]:

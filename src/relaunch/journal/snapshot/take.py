@@ -16,6 +16,7 @@ from relaunch.journal.snapshot import borrow
 from relaunch.journal.snapshot.choose import choose
 from relaunch.journal.snapshot.code import NESTED, PROJECT, Caps, Code, LeftOut, Root
 from relaunch.journal.snapshot.listing import (
+    SPECIAL,
     Listing,
     folders_of,
     is_repository,
@@ -256,11 +257,12 @@ class _Taker:
     def _step(self, suspects: list[str]) -> bool:
         """Bring the index up to the files; True if git has to look again."""
         listing = self._list()
-        empty, specials, inner = self._look_into(listing.folders)
+        empty, named, inner = self._look_into(listing.folders)
         lost = self._lost_links(listing.touched)
         files = (*listing.files, *inner.files)
         forced = self._forced()
-        names = {*listing.touched, *files, *suspects, *self.data["left"], *forced}
+        left = [path for path in self.data["left"] if path[-1] != "/"]  # no closed folders
+        names = {*listing.touched, *files, *suspects, *left, *forced}
         names.update(self.data.pop("dropped", ()))
         choice = choose(
             self.top, names - {*self.data["links"]} - lost, self.data["left"], self.caps
@@ -276,7 +278,7 @@ class _Taker:
         self._store(drop | missed | lost, [*choice.add, *gone], choice)
         self.data["left"] = choice.left
         self.data["empty"] = empty
-        self._name_specials(specials)
+        self._name(named)
         grown = inner.files or forced  # where there seemed to be folders without files
         return bool(grown or lost or choice.covered or self._emptied(drop | gone))
 
@@ -297,10 +299,10 @@ class _Taker:
             self.index.refresh()
         return listing
 
-    def _look_into(self, folders: Iterable[str]) -> tuple[list[str], list[str], Listing]:
+    def _look_into(self, folders: Iterable[str]) -> tuple[list[str], dict[str, str], Listing]:
         """See to folders without files of ours: repositories, empty folders, pipes, new files."""
         empty: list[str] = []
-        specials: list[str] = []
+        named: dict[str, str] = {}
         ask = []
         for folder in folders:
             if is_repository(os.path.join(self.top, folder)):
@@ -308,13 +310,13 @@ class _Taker:
                 continue
             walked = walk(self.top, folder, self.caps.max_files)
             empty += walked.hollow or [folder]
-            specials += walked.specials
+            named.update(walked.named)
             if walked.has_files:
                 ask.append(folder)
         inner = self.index.differences(self.data.get("excludes", ""), *ask) if ask else Listing()
         for folder in inner.folders:
             self._meet(folder)
-        return sorted(empty), specials, inner
+        return sorted(empty), named, inner
 
     def _meet(self, nested: str) -> None:
         path = os.path.join(self.top, nested)
@@ -400,17 +402,16 @@ class _Taker:
         for path in self.index.add(sorted(add)):
             choice.left[path] = [0, [], "", "unreadable"]
 
-    def _name_specials(self, found: Iterable[str]) -> None:
-        """Name pipes, sockets and devices: those just seen, and those beside our files."""
+    def _name(self, found: dict[str, str]) -> None:
+        """Name what cannot be kept: what was just seen, and what lies beside our files."""
         left: dict[str, Left] = self.data["left"]
         folders = {folder: list(was) for folder, was in self.data["folders"].items()}
         if special_files(self.top, folders, time.time_ns()):
             self.data["folders"] = folders
-        names = [
-            f"{folder}/{name}".lstrip("/") for folder in folders for name in folders[folder][1]
-        ]
-        for path in (*found, *names):
-            left[path] = [0, [], "", "a pipe, socket or device"]
+        for folder, (_, names) in folders.items():
+            found |= {os.path.join(folder, name): SPECIAL for name in names}
+        for path, why in found.items():
+            left[path] = [0, [], "", why]
 
     # -- the end
 
