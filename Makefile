@@ -12,7 +12,8 @@ READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check lint docs bench bench-cycle soak programs generated clean
+.PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
+.PHONY: soak programs generated clean
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
@@ -25,11 +26,22 @@ test: $(READY) programs
 ## check: what must hold before a commit
 check: lint docs test
 
-lint: $(READY)
-	$(BIN)/ruff format --check .
+# Apart from each other, so that `make -k lint` tells everything that is off at once.
+lint: format-check ruff types layers generated-check
+
+format-check: $(READY)
+	$(BIN)/ruff format --check --quiet .
+
+ruff: $(READY)
 	$(BIN)/ruff check .
+
+types: $(READY)
 	$(BIN)/mypy
+
+layers: $(READY)
 	$(BIN)/lint-imports
+
+generated-check: $(READY)
 	$(BIN)/python scripts/completions.py --check
 
 docs: $(READY)
