@@ -1,4 +1,4 @@
-"""Bad input gets one clear line and the right exit code; nothing is lost, never a traceback of ours."""
+"""Bad input gets one clear line and the right exit code; nothing lost, no traceback of ours."""
 
 import sys
 

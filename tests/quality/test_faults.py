@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.needs import needs
 
 from relaunch.journal.snapshot.code import from_json
 from relaunch.journal.store import Journal
 from relaunch.proc.tree import leftovers
-from tests.needs import needs
 
 FAULTS = int(os.environ.get("RELAUNCH_FAULTS", "560"))
 NOBODY = 65534
@@ -160,7 +160,7 @@ def test_eight_at_once_and_some_of_them_killed(victim):
         for process in rng.sample(crowd, 4):
             process.kill()
         for process in crowd:
-            out, err = process.communicate(timeout=120)
+            _, err = process.communicate(timeout=120)
             assert process.returncode in (3, -signal.SIGKILL), err
         victim.check()
     repeats = [i for i in victim.journal.ids() if "." in i]

@@ -66,6 +66,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # noqa: BLE001  # a fault of ours: one line, the rest on request
+        import os
+
+        if "RELAUNCH_DEBUG" in os.environ:
+            raise
+        what = f"internal fault, please report it: {type(error).__name__}: {error}"
+        _say(RelaunchError(what, hint="RELAUNCH_DEBUG=1 rl ..."))
+        return 125
 
 
 def _dispatch(words: list[str]) -> int:

@@ -1,0 +1,159 @@
+"""The world of a trial: frozen copies, clones that are proven, sets in a table, old code."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SLOW = """\
+import sys, pathlib
+print("code 1", flush=True)
+sys.stdin.readline()
+import late
+print(late.VALUE)
+"""
+
+
+def lines_of(ran):
+    return [line for line in ran.stderr.splitlines() if line.startswith("rl")]
+
+
+def end_of(world, trial_id):
+    return json.loads((world.journal / "trials" / trial_id / "end.json").read_text())
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_edits_leak_into_a_run_unless_it_is_frozen(world, frozen):
+    world.write("slow.py", SLOW)
+    world.write("late.py", "VALUE = 'old'\n")
+    world.commit()
+    words = ["rl", *(["--frozen"] if frozen else []), "--", sys.executable, "slow.py"]
+    process = world.start(words, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"code 1\n"
+    world.write("late.py", "VALUE = 'new'\n")
+    out, err = process.communicate(b"\n", timeout=60)
+    assert out == (b"old\n" if frozen else b"new\n")
+    assert (b"late.py changed while it ran" in err) is not frozen
+    assert end_of(world, "1")["code_changed"] == ([] if frozen else ["late.py"])
+
+
+def test_a_frozen_run_sees_edited_and_untracked_files_and_its_failure_is_the_same(world):
+    world.write("train.py", "raise ValueError(open('data.txt').read())\n")
+    world.commit()
+    world.write("data.txt", "bad row")
+    world.rl("--", sys.executable, "train.py")
+    ran = world.rl("--frozen", "--", sys.executable, str(world.project / "train.py"))
+    assert "ValueError: bad row" in ran.stderr
+    assert "same failure as #1" in ran.stderr
+
+
+def test_again_runs_the_code_of_then_and_leaves_the_tree_alone(world):
+    world.write("train.py", "print('then')\n")
+    world.commit()
+    world.write("extra.txt", "untracked then")
+    world.rl("--", sys.executable, "train.py")
+    world.write("train.py", "print('now')\n")
+    (world.project / "extra.txt").unlink()
+    before = world.git("status", "--porcelain")
+    ran = world.rl("again", "1")
+    assert (ran.returncode, ran.stdout) == (0, "then\n")
+    assert "identical to #1" in ran.stderr
+    assert world.git("status", "--porcelain") == before
+    assert world.rl().stdout == "now\n"
+
+
+def test_back_puts_the_code_of_then_beside_the_tree(world):
+    world.write("train.py", "print('then')\n")
+    world.rl("--", sys.executable, "train.py")
+    world.write("train.py", "print('now')\n")
+    ran = world.rl("back", "1")
+    assert ran.returncode == 0
+    beside = world.project.parent / "project@1"
+    assert ran.stdout == "../project@1\n"
+    assert (beside / "train.py").read_text() == "print('then')\n"
+    assert (world.project / "train.py").read_text() == "print('now')\n"
+
+
+@pytest.mark.parametrize("layout", ["src", "flat"])
+def test_a_clone_given_by_src_is_the_one_loaded_and_that_is_proven(world, tmp_path, layout):
+    clone = tmp_path / "clone"
+    package = clone / ("src/pack" if layout == "src" else "pack")
+    package.mkdir(parents=True)
+    (clone / "pyproject.toml").write_text("[project]\nname = 'pack'\nversion = '1'\n")
+    (package / "__init__.py").write_text("WHERE = 'clone'\n")
+    world.write("pack/__init__.py", "WHERE = 'project'\n")
+    world.write("use.py", "import pack; print(pack.WHERE)\n")
+    assert world.rl("--", sys.executable, "use.py").stdout == "project\n"
+    ran = world.rl("--src", str(clone), "--", sys.executable, "use.py")
+    assert ran.stdout == "clone\n"
+    assert f"rl: pack was loaded from {package / '__init__.py'}" in lines_of(ran)
+    ran = world.rl("--src", str(clone), "--", sys.executable, "-S", "-E", "use.py")
+    assert ran.stdout == "project\n"
+    assert any("pack was not" in line or "WRONG" in line for line in lines_of(ran)), ran.stderr
+
+
+@pytest.fixture
+def sets(world):
+    world.write("conf/precision.yaml", "dtype: fp32\nlr: 1\n")
+    world.write(
+        "train.py", "text = open('conf/precision.yaml').read()\nassert 'fp32' in text, 'nan'\n"
+    )
+    world.write("relaunch.toml", "[metrics]\ndtype = 'dtype: (.+)'\n")
+    world.commit()
+    assert world.rl("set", "new", "bf16", "--from", "conf").returncode == 0
+    world.write("conf@bf16/precision.yaml", "dtype: bf16\nlr: 1\n")
+    return world
+
+
+def test_the_table_says_which_set_fails_and_which_line_parts_them(sets):
+    ran = sets.rl("-s", "base,bf16", "-n", "2", "--", sys.executable, "train.py")
+    assert ran.returncode == 1
+    rows = [line.split() for line in ran.stdout.splitlines()]
+    assert rows[1][:2] == ["base", "2/2"]
+    assert rows[2][:2] == ["bf16", "0/2"]
+    assert ran.stdout.splitlines()[-1] == "only conf/precision.yaml differs: dtype: fp32 | bf16"
+    assert (sets.project / "conf").readlink().name == "conf@base"
+
+
+def test_the_table_as_json(sets):
+    ran = sets.rl("-s", "base,bf16", "--json", "--", sys.executable, "train.py")
+    value = json.loads(ran.stdout)
+    assert value["schema"] == "relaunch/table/1"
+    assert [(row["set"], row["passed"], row["runs"]) for row in value["rows"]] == [
+        ("base", 1, 1),
+        ("bf16", 0, 1),
+    ]
+
+
+def test_a_set_is_one_trial_like_any_other_and_frozen_too(sets):
+    for options in (["-s", "bf16"], ["-s", "bf16", "--frozen"]):
+        ran = sets.rl(*options, "--", sys.executable, "train.py")
+        assert ran.returncode == 1
+        assert "set bf16" in ran.stderr
+        assert (sets.project / "conf").readlink().name == "conf@base"
+    assert sets.rl("-s", "base").returncode == 0
+
+
+def test_two_trials_at_once_never_mix_their_sets(sets):
+    sets.write(
+        "train.py",
+        "import sys\nprint('up', flush=True)\nsys.stdin.readline()\n"
+        "print(open('conf/precision.yaml').readline().strip())\n",
+    )
+    words = ["--", sys.executable, "train.py"]
+    first = sets.start(["rl", "-q", "-s", "bf16", *words], stdin=subprocess.PIPE)
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"up\n"
+    second = sets.start(["rl", "-q", "-s", "base", *words], stdin=subprocess.PIPE)
+    assert second.stderr is not None
+    assert b"waiting" in second.stderr.readline()
+    assert first.communicate(b"\n", timeout=60)[0] == b"dtype: bf16\n"
+    assert second.communicate(b"\n", timeout=60)[0] == b"up\ndtype: fp32\n"
+    assert (sets.project / "conf").readlink().name == "conf@base"
+
+
+def test_a_flag_per_set_is_an_environment_variable(world):
+    world.write("relaunch.toml", '[sets]\nflag = "MODE"\n')
+    assert world.rl("-s", "fast", "--", "sh", "-c", "echo $MODE").stdout == "fast\n"
