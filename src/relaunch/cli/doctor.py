@@ -89,7 +89,7 @@ def screen(
     for ladder in found:
         area = ladder.name
         for rung in ladder.rungs:
-            if rung.ok and rung is not ladder.taken:
+            if rung.ok and rung is not ladder.taken and not ladder.together:
                 continue  # below the rung we stand on
             lines += _row(area, rung.name, rung.ok, rung.means, width, pen)
             if not rung.ok and rung.raise_it:
@@ -138,6 +138,7 @@ def _json(found: Sequence[Ladder], advice: Sequence[Advice]) -> dict[str, Any]:
             {
                 "name": ladder.name,
                 "taken": ladder.taken.name if ladder.taken else None,
+                "together": ladder.together,
                 "rungs": [dict(rung.__dict__) for rung in ladder.rungs],
             }
             for ladder in found

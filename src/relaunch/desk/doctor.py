@@ -30,10 +30,11 @@ class Rung(Record):
 
 
 class Ladder(Record):
-    """The ways to do one thing, best first; the first that works is taken."""
+    """The ways to do one thing, best first; the first that works is taken, or all `together`."""
 
     name: str
     rungs: tuple[Rung, ...]
+    together: bool = False
 
     @property
     def taken(self) -> Rung | None:
@@ -161,12 +162,11 @@ def _index() -> Ladder:
 
 
 def _processes() -> Ladder:
-    try:
-        from relaunch.proc.tree import ladder
-    except ImportError:
-        return _ladder("processes", Rung(name="group", ok=True, means="the process group is ended"))
-    rungs = tuple(Rung(name=name, ok=ok, means=means) for name, ok, means in ladder())
-    return _ladder("processes", *rungs)
+    from relaunch.proc.tree import ladder
+
+    rungs = [Rung(name=name, ok=ok, means=means) for name, ok, means in ladder()]
+    rungs.append(Rung(name="process group", ok=True, means="who stays in it is ended with it"))
+    return Ladder(name="processes", rungs=tuple(rungs), together=True)
 
 
 def _terminal() -> Ladder:
