@@ -218,6 +218,16 @@ def test_the_example_in_the_settings_reference_is_valid():
     assert set(checked) == set(settings.KEYS)
 
 
+def test_every_schema_is_in_the_reference():
+    text = (ROOT / "docs/reference/json.md").read_text()
+    for path in (SOURCE / "relaunch/cli").glob("*.py"):
+        source = path.read_text()
+        named = re.findall(r'say_json\(\s*"([\w-]+)"', source)
+        named += re.findall(r'"relaunch/([\w-]+)/\d+"', source)
+        for name in named:
+            assert f"\n## relaunch/{name}/" in text, f"{path.name}: {name}"
+
+
 def test_links_in_the_papers_lead_somewhere():
     for paper in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", paper.read_text()):
