@@ -45,7 +45,7 @@ def _codec() -> tuple[Callable[[Any], str], Callable[[str], Any]]:
         text = text.strip(" \t\r\n")
         try:
             value, end = scan(text, 0)
-        except (StopIteration, SystemError):
+        except (StopIteration, SystemError, RecursionError):
             # SystemError: the scanner looks for its exception in a `json` that nobody imported.
             raise ValueError("not JSON") from None
         if end != len(text):

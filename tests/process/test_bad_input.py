@@ -26,7 +26,7 @@ def one_line(ran, code, *texts):
         (["-n", "x", "--", "true"], 2, ["-n takes a whole number, not `x`"]),
         (["--until", "(", "--", "true"], 2, ["--until: `(` is no regular expression"]),
         (["--env", "X", "--", "true"], 2, ["--env takes NAME=VALUE, not `X`"]),
-        (["--name", "3", "--", "true"], 2, ["a name is a letter"]),
+        (["--name", "3", "--", "true"], 2, ["name"]),
         (["-s", "nope", "--", "true"], 2, ["nope"]),
         (["-s", ",", "--", "true"], 2, ["-s names no set"]),
         (["--src", "nowhere", "--", "true"], 2, ["nowhere"]),

@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # noqa: BLE001  # a fault of ours: one line, the rest on request
+    except Exception as error:  # a fault of ours: one line, the rest on request
         import os
 
         if "RELAUNCH_DEBUG" in os.environ:

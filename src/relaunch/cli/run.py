@@ -119,7 +119,7 @@ def _request(values: dict[str, Any], command: tuple[str, ...] | None) -> Request
         resets=resets,
         reset_continue=values.get("reset_continue"),
         note=values.get("note", ""),
-        name=_name(values.get("name", "")),
+        name=_name(values["name"]) if "name" in values else "",
         sets=sets,
         times=times,
         env=assignments(values["env"], "--env") if "env" in values else None,
@@ -138,10 +138,10 @@ def _request(values: dict[str, Any], command: tuple[str, ...] | None) -> Request
     )
 
 
-def _name(name: str) -> str:
-    if name and not (name[0].isalpha() and name.replace("-", "").replace("_", "").isalnum()):
-        raise UsageError(f"a name is a letter, then letters, digits, - and _; not `{name}`")
-    return name
+def _name(text: str) -> str:
+    from relaunch.journal.refs import check_name
+
+    return check_name(text)
 
 
 def ask_about(project: Project, found: Sequence[Unsaved]) -> str:

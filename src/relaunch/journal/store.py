@@ -28,6 +28,7 @@ from relaunch.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 FORMAT = 1
@@ -193,6 +194,12 @@ def id_order(trial_id: str) -> tuple[int, int]:
         return int(number), int(repeat or 1)
     except ValueError:
         return 0, 0
+
+
+def before(ids: Sequence[str], trial_id: str) -> str:
+    """Return the id that comes before this one, which need not be there itself; or nothing."""
+    smaller = [other for other in ids if id_order(other) < id_order(trial_id)]
+    return smaller[-1] if smaller else ""
 
 
 def process_started(pid: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relaunch.errors import RelaunchError
+from relaunch.journal.store import before
 from relaunch.outcome import Outcome, Signature
 
 TYPE_CHECKING = False
@@ -69,15 +70,17 @@ def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
 
 
 def _earlier(journal: Journal, trial: Trial) -> list[Trial]:
-    """Walk back through time, newest first; a trial that cannot be read ends the walk."""
+    """Walk back through time, newest first; past a trial that is gone or broken, by number."""
     found: list[Trial] = []
     trial_id = trial.start.get("previous", "")
-    while trial_id and len(found) < LOOK_BACK:
+    seen = {trial.id}
+    while trial_id and trial_id not in seen and len(seen) <= LOOK_BACK:
+        seen.add(trial_id)
         try:
             found.append(journal.load(trial_id))
+            trial_id = found[-1].start.get("previous", "")
         except RelaunchError:
-            break
-        trial_id = found[-1].start.get("previous", "")
+            trial_id = before(journal.ids(), trial_id)
     return found
 
 
@@ -85,12 +88,12 @@ def describe_code(project: Project, code: Code | None, trial: Trial) -> str:
     """Say in a few words which code runs: against the trial before it, or against its base."""
     if code is None or not code.roots:
         return "code not recorded"
-    before = _previous_code(project.journal, trial)
-    if before is not None and before.roots[0].path == code.roots[0].path:
+    last = _previous_code(project.journal, trial)
+    if last is not None and last.roots[0].path == code.roots[0].path:
         since = trial.start["previous"]
-        if before.digest == code.digest:
+        if last.digest == code.digest:
             return f"same code as #{since}"
-        changes = _changes(project, before, code)
+        changes = _changes(project, last, code)
         if changes:
             return f"{_count(len(changes), 'file')} since #{since}: {_files(changes)}"
     root = code.roots[0]
@@ -115,11 +118,11 @@ def _previous_code(journal: Journal, trial: Trial) -> Code | None:
         return None
 
 
-def _changes(project: Project, before: Code, code: Code) -> list[tuple[str, int, int]]:
+def _changes(project: Project, last: Code, code: Code) -> list[tuple[str, int, int]]:
     from relaunch.journal.snapshot.lines import line_changes
 
     try:
-        return line_changes(project.home, before, code)
+        return line_changes(project.home, last, code)
     except (RelaunchError, OSError):
         return []
 

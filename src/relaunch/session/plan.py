@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, UsageError
+from relaunch.journal.store import before
 from relaunch.recipe import Limits, Recipe
 from relaunch.session.facts import matches
 
@@ -73,18 +74,13 @@ def last_trial(project: Project) -> Trial | None:
         try:
             trial = journal.load(trial_id)
         except JournalError:
-            trial_id = _before(journal.ids(), trial_id)
+            trial_id, steps = before(journal.ids(), trial_id), steps + 1
             continue
         newest = newest or trial
         if trial.start.get("project") == project.home.project:
             return trial
         trial_id, steps = trial.start.get("previous", ""), steps + 1
     return newest
-
-
-def _before(ids: list[str], trial_id: str) -> str:
-    at = ids.index(trial_id) if trial_id in ids else 0
-    return ids[at - 1] if at else ""
 
 
 def recipe_of(trial: Trial, project: Project) -> Recipe:
