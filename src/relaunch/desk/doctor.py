@@ -65,19 +65,20 @@ def _code(home: Home, env: Mapping[str, str], scratch: str) -> Ladder:
     version = capture(["git", "--version"], env=env).text.split()[2:3]
     works = bool(version) and _git_keeps(env, scratch)
     named = f"git {version[0]}" if version else "git"
+    inside = "run it inside a project" if home.too_wide else ""
     return _ladder(
         "code",
         Rung(
             name="your repository",
             ok=works and bool(home.git_dir),
             means=f"{named}: snapshots share its objects; your index and stash are never touched",
-            raise_it="" if home.git_dir else "git init",
+            raise_it="" if home.git_dir else inside or "git init",
         ),
         Rung(
             name="private repository",
             ok=works and not home.too_wide,
             means=f"{named}: the same snapshots, kept beside the journal",
-            raise_it="" if works else "install git",
+            raise_it=inside if works else "install git",
         ),
         Rung(name="none", ok=True, means="trials are kept without their code"),
     )
