@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from relaunch.journal.snapshot.state import TICK_NS
 from relaunch.record import Record
@@ -101,29 +102,46 @@ def folders_of(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def special_files(top: str, table: dict[str, list[object]], now_ns: int) -> bool:
-    """Bring `table` (folder: [time, special files]) up to date; True if it changed.
+def special_files(
+    top: str, times: dict[str, int], known: dict[str, list[str]]
+) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """Bring up to date what is known of folders: when each changed, and its special files.
 
     Git does not tell of pipes, sockets and devices. A folder's time changes with its entries, so
-    only those that did are read.
+    only those that did are read; times too young to be trusted are kept as 0.
     """
-    changed = False
-    for folder, (when, names) in list(table.items()):
-        path = os.path.join(top, folder)
-        try:
-            at = os.stat(path).st_mtime_ns
-            if at == when:
-                continue
-            found = [entry.name for entry in os.scandir(path) if _is_special(entry)]
-        except OSError:
-            del table[folder]
-            changed = True
+    fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    stat = os.stat
+    try:
+        now: dict[str, int] = {}
+        for folder in times:
+            try:
+                now[folder] = stat(folder or ".", dir_fd=fd, follow_symlinks=False).st_mtime_ns
+            except OSError:
+                pass
+    finally:
+        os.close(fd)
+    if now == times:
+        return times, known
+    young = time.time_ns() - TICK_NS
+    found = {folder: names for folder, names in known.items() if folder in now}
+    for folder, when in now.items():
+        if when == times[folder]:
             continue
-        trusted = at if at < now_ns - TICK_NS else 0
-        if trusted != when or found != names:
-            table[folder] = [trusted, found]
-            changed = True
-    return changed
+        names = _specials_in(os.path.join(top, folder))
+        found.pop(folder, None)
+        if names:
+            found[folder] = names
+        if when > young:
+            now[folder] = 0
+    return now, found
+
+
+def _specials_in(path: str) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(path) if _is_special(entry))
+    except OSError:
+        return []
 
 
 def _is_special(entry: os.DirEntry[str]) -> bool:

@@ -172,7 +172,14 @@ class _Taker:
         before = remembered.data
         if before and not self.index.repo.has(before["tree"]):
             remembered.data = before = {}
-        self.data = {"left": {}, "unsettled": {}, "links": [], "folders": {}, **before}
+        self.data = {
+            "left": {},
+            "unsettled": {},
+            "links": [],
+            "folders": {},
+            "specials": {},
+            **before,
+        }
         self._follow_excludes()
         suspects, self.data["unsettled"] = _suspects(self.top, self.data["unsettled"])
         head = borrow.read_head(self.home)
@@ -245,9 +252,7 @@ class _Taker:
         self.index.drop(other)
         same = files.keys() - set(other)
         left = {path: was for path, was in self.data["left"].items() if path not in same}
-        folders = {
-            folder: self.data["folders"].get(folder, [0, []]) for folder in folders_of(files)
-        }
+        folders = {folder: self.data["folders"].get(folder, 0) for folder in folders_of(files)}
         unsettled = {path: was for path, was in files.items() if was is not None}
         self.data |= {"links": links, "left": left, "folders": folders, "unsettled": unsettled}
         self.data["dropped"] = other
@@ -396,7 +401,7 @@ class _Taker:
         self.index.own()
         self.index.drop(sorted(drop))
         for folder in folders_of(choice.add):
-            self.data["folders"].setdefault(folder, [0, []])
+            self.data["folders"].setdefault(folder, 0)
         looks = {path: look(os.path.join(self.top, path)) for path in choice.add}
         self.data["unsettled"] = {**self.data["unsettled"], **looks}
         for path in self.index.add(sorted(add)):
@@ -405,10 +410,9 @@ class _Taker:
     def _name(self, found: dict[str, str]) -> None:
         """Name what cannot be kept: what was just seen, and what lies beside our files."""
         left: dict[str, Left] = self.data["left"]
-        folders = {folder: list(was) for folder, was in self.data["folders"].items()}
-        if special_files(self.top, folders, time.time_ns()):
-            self.data["folders"] = folders
-        for folder, (_, names) in folders.items():
+        times, known = special_files(self.top, self.data["folders"], self.data["specials"])
+        self.data |= {"folders": times, "specials": known}
+        for folder, names in known.items():
             found |= {os.path.join(folder, name): SPECIAL for name in names}
         for path, why in found.items():
             left[path] = [0, [], "", why]
