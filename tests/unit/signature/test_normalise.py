@@ -85,6 +85,11 @@ def test_washing_any_text_twice_is_washing_it_once(text):
     assert wash(wash(text)) == wash(text)
 
 
+@given(st.lists(PIECES, min_size=3, max_size=12).map("".join), st.integers(100, 1000))
+def test_washing_a_long_text_twice_is_washing_it_once(text, times):
+    assert wash(wash(text * times)) == wash(text * times)
+
+
 @given(st.integers(0, 2**62), st.integers(0, 2**62))
 def test_numbers_do_not_count(one, other):
     assert wash(f"step {one} failed") == wash(f"step {other} failed")

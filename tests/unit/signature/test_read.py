@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -232,7 +233,21 @@ def test_a_failure_that_never_reached_the_output_gives_way_to_one_that_did():
     assert said("ValueError: shown\n", reports=reports).key[1] == "shown"
 
 
-def test_a_long_output_is_read_in_reasonable_time():
+PATHOLOGICAL = ["x", ".", "a.b:", "/a", "_ ", "=", " ", "-", "1", "File ", "E  ", "at (", "1 passed ,"]
+
+
+@pytest.mark.parametrize("piece", [*PATHOLOGICAL, "│", "(a", "[rank0]:", "0x", "\t\n"])
+def test_output_without_an_end_is_read_in_reasonable_time(piece):
+    line = piece * (3000 // len(piece))
+    for text in (piece * 1_000_000, f"{line}\n" * 600):
+        start = time.process_time()
+        assert said(text + "\n" + traceback()).key[0] == "ValueError"
+        assert said(text) is not None
+        identify(text=text, exit_code=0, signal=None)
+        assert time.process_time() - start < 20
+
+
+def test_a_long_log_before_the_traceback_is_no_matter():
     text = "step 1 loss 0.5 lr 1e-3\n" * 200_000 + traceback()
     assert said(text).key[0] == "ValueError"
 

@@ -18,7 +18,7 @@ _SHELL_WORDS = {
     signals.SIGTERM: r"\bTerminated\b|SIGTERM",
     signals.SIGPIPE: r"Broken pipe|SIGPIPE",
 }
-_ELASTIC = re.compile(r"^\s*exitcode *: -(\d+) \(pid", re.MULTILINE)
+_ELASTIC = re.compile(r"^[ \t]*exitcode *: -(\d+) \(pid", re.MULTILINE)
 
 # What the C library, the compiler's runtimes and CUDA say before they give up.
 _LAST_WORDS = tuple(
@@ -32,7 +32,8 @@ _LAST_WORDS = tuple(
         r"SUMMARY: (?P<what>\w+Sanitizer: [\w-]+)(?: .*? in (?P<where>\w+))?",
         r"^(?P<what>\*\*\* [\w ]+ detected \*\*\*)",
         r"^(?P<what>(?:free|malloc|realloc|munmap_chunk|corrupted|double free)[^\n]{0,80})$",
-        r"(?P<where>\w+): block: \[[\d,]+\], thread: \[[\d,]+\] (?P<what>Assertion `.*?` failed)",
+        r"\b(?P<where>\w{1,200}): block: \[[\d,]+\], thread: \[[\d,]+\]"
+        r" (?P<what>Assertion `.*?` failed)",
         r"^(?P<what>.*\bCUDA error: [^\n]{0,120})",
         r"^thread '.*?' panicked at (?P<where>[^\n:]+)[\d:]*\n(?P<what>[^\n]*)",
         r"^(?P<what>panic: [^\n]{0,160})",

@@ -15,6 +15,7 @@ _ANSI = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 _ROUNDS = 6
+_LONGEST = 2_000
 _HEX = "0-9a-fA-F"
 _MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _TURN = (
@@ -86,7 +87,7 @@ def wash(text: str) -> str:
     """Return one line or message without addresses, numbers, paths, times, ids and colours."""
     text = plain(text)
     for _ in range(_ROUNDS):  # one rule may uncover work for an earlier one
-        before = text
+        before = text = text[:_LONGEST]
         for pattern, put in _RULES:
             text = pattern.sub(put, text)
         if text == before:

@@ -28,6 +28,7 @@ from relaunch.trial.signature.normalise import plain, wash
 from relaunch.trial.signature.python import Frame, Raised, raised_in, told_by
 
 _HEAD, _TAIL = 300_000, 2_000_000
+_LINE = 2_000
 _FRAMES = 3
 _LAST_LINES = 4
 _TITLE = 160
@@ -67,7 +68,7 @@ _ERRORISH = re.compile(
     r"|not found|unable|invalid|usage:|unexpected|missing|bad |refused|died|killed"
 )
 _AT = re.compile(
-    r"^\s+at (?:async )?(?P<name>[\w.$<>\[\] /]+?) ?\((?P<place>[^)]*)\)", re.MULTILINE
+    r"^[ \t]+at (?:async )?(?P<name>[\w.$<>\[\] /]+?) ?\((?P<place>[^)]*)\)", re.MULTILINE
 )
 _RUNTIME = re.compile(r"^(?:node:|internal/|java\.|jdk\.|sun\.|Native|Unknown)|^java\.base/")
 
@@ -84,9 +85,10 @@ def identify(
     project: Sequence[str] = (),
 ) -> Signature | None:
     """Return the identity of the failure, or None when nothing failed."""
-    seen = _within_reason(plain(text))
+    seen = plain(text)
     if (pinned := _pinned(seen, exit_code, match, pinned_exit)) is not None:
         return pinned
+    seen = _within_reason(seen)
     if timed_out:
         return _timeout(seen, project)
     if signal is not None:
@@ -99,9 +101,9 @@ def identify(
 
 
 def _within_reason(text: str) -> str:
-    if len(text) <= _HEAD + _TAIL:
-        return text
-    return text[:_HEAD] + "\n" + text[-_TAIL:]
+    if len(text) > _HEAD + _TAIL:
+        text = text[:_HEAD] + "\n" + text[-_TAIL:]
+    return "\n".join(line[:_LINE] for line in text.split("\n"))
 
 
 def _pinned(text: str, exit_code: int | None, match: str, pinned: int | None) -> Signature | None:

@@ -29,14 +29,13 @@ class Failing(Record):
 _SUMMARY = re.compile(
     r"^(?:FAILED|ERROR) (?P<id>\S+?(?:\[.*?\])?)(?: - (?P<why>.*))?$", re.MULTILINE
 )
-_FINISHED = re.compile(
-    r"^(?:=+ )?(?=.*\d+ (?:failed|passed|errors?|skipped))[\w ,]+ in [\d.:]+ ?s\b.*$"
-    r"|^=+ (?:FAILURES|ERRORS|short test summary info) =+$",
-    re.MULTILINE,
+_COUNTS = re.compile(
+    r"^(?:=+ )?(?P<counts>\d{1,9} [a-z]+(?:, \d{1,9} [a-z]+)*) in \d[\d.:]{0,12} ?s\b", re.MULTILINE
 )
+_PARTS = re.compile(r"^=+ (?:FAILURES|ERRORS|short test summary info) =+$", re.MULTILINE)
 _SECTION = re.compile(r"^_{3,} (?P<name>\S.*?) _{3,}$", re.MULTILINE)
 _RULE = re.compile(r"^=+ .* =+$", re.MULTILINE)
-_E_LINE = re.compile(r"^(?:E  |>?\s*E  )\s*(?P<said>.*)$", re.MULTILINE)
+_E_LINE = re.compile(r"^(?:E  |>?[ \t]*E  )[ \t]*(?P<said>.*)$", re.MULTILINE)
 _PLACE = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+): (?P<type>[\w.]+)?", re.MULTILINE)
 _LINE_STYLE = re.compile(r"^(?P<file>/[^:\n]*):(?P<line>\d+): (?P<said>\S.*)$", re.MULTILINE)
 _TYPED = re.compile(r"^(?P<type>(?:[\w]+\.)*[A-Z]\w*)(?:: (?P<message>.*))?$", re.DOTALL)
@@ -50,11 +49,7 @@ _DOCTEST = re.compile(
     r"Failed example:\n\s+(?P<example>[^\n]*)\n(?P<rest>(?:(?!\*{20}).*\n?){0,12})",
     re.MULTILINE,
 )
-_PASSED = re.compile(
-    r"^(?:=+ )?(?:(?!failed|error)[\w ,])*\d+ passed(?:(?!failed|error)[\w ,])* in [\d.:]+ ?s\b"
-    r"|^OK(?: \([^)]*\))?$",
-    re.MULTILINE,
-)
+_UNITTEST_OK = re.compile(r"^OK(?: \([^)\n]*\))?$", re.MULTILINE)
 
 
 def failing(text: str) -> Failing | None:
@@ -64,11 +59,16 @@ def failing(text: str) -> Failing | None:
 
 def all_passed(text: str) -> bool:
     """Tell whether a test runner said that everything passed."""
-    return _PASSED.search(text) is not None
+    counts = [found["counts"] for found in _COUNTS.finditer(text)]
+    if counts:
+        return "passed" in counts[-1] and not re.search(
+            "failed|error", counts[-1].replace("xf", "")
+        )
+    return _UNITTEST_END.search(text) is not None and _UNITTEST_OK.search(text) is not None
 
 
 def _pytest(text: str) -> Failing | None:
-    if _FINISHED.search(text) is None:
+    if _COUNTS.search(text) is None and _PARTS.search(text) is None:
         return None
     told = {_short_id(one["id"]): one["why"] or "" for one in _SUMMARY.finditer(text)}
     sections = _sections(text)
