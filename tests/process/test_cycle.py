@@ -213,3 +213,12 @@ def test_json_lines_say_it_all_on_standard_error(train):
 def test_two_ways_to_write_it_mean_the_same(train):
     assert train.rl("run", "--", "echo", "x").stdout == "x\n"
     assert train.rl("run").stdout == "x\n"
+
+
+def test_a_reset_that_changes_the_code_is_kept_as_it_ran(train):
+    train.write("train.py", "print('edited')\n")
+    train.rl("--reset", "git checkout -q train.py", "--", sys.executable, "train.py")
+    assert "ValueError" in end_of(train, "1")["signature"]["title"]
+    assert start_of(train, "1")["code"]["roots"][0].get("changed", []) == []
+    back = train.rl("back", "1").stdout.strip()
+    assert (train.project / back / "train.py").read_text() == FAILING

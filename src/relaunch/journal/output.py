@@ -108,7 +108,7 @@ def read_output(trial_dir: str) -> bytes:
 
 def _times(path: str) -> Iterator[tuple[float, int, int]]:
     try:
-        with open(path, encoding="ascii", errors="replace") as lines:
+        with open(path, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 fields = line.split()
                 if len(fields) != 3 or not line.endswith("\n"):

@@ -130,7 +130,7 @@ class Journal:
 
     def _recall(self, folder: str, name: str) -> str:
         try:
-            with open(os.path.join(self.home, folder, name), encoding="ascii") as file:
+            with open(os.path.join(self.home, folder, name), encoding="utf-8") as file:
                 trial_id = file.read(32).strip()
         except (OSError, ValueError):
             return ""
@@ -147,6 +147,10 @@ class Journal:
         if end.get("signature"):
             self._remember("signatures", end["signature"]["digest"], trial.id.encode())
         return trial.but(end=end)
+
+    def rewrite_start(self, trial: Trial) -> None:
+        """Write what is known before the launch once more. Raises OSError if it cannot."""
+        write_json(os.path.join(trial.path, "start.json"), trial.start)
 
     def set_mark(self, trial: Trial, mark: dict[str, Any]) -> Trial:
         """Write the person's verdict, note and name."""

@@ -19,7 +19,7 @@ from relaunch.trial.place.doubts import doubts, interpreter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from relaunch.events import Event
@@ -79,7 +79,7 @@ class Attempt:
         self._announce()
         writer = self.journal.output(self.trial) if self.trial else None
         try:
-            result = self._launch(place, writer)
+            result = self._launch(place, python, writer)
         except BaseException as error:
             why = error.message if isinstance(error, RelaunchError) else "interrupted"
             self._finish(Outcome(not_started=why, exit_code=125), ())
@@ -95,7 +95,7 @@ class Attempt:
 
     # --- before the launch -----------------------------------------------------------------------
 
-    def _take_code(self, env: dict[str, str], python: Interpreter | None) -> None:
+    def _take_code(self, env: Mapping[str, str], python: Interpreter | None) -> None:
         from relaunch.journal.snapshot.code import Caps, from_json
         from relaunch.journal.snapshot.take import take
 
@@ -119,7 +119,20 @@ class Attempt:
         except (RelaunchError, OSError) as error:
             self._no_code = _reason(error)
 
-    def _begin(self, env: dict[str, str], python: Interpreter | None) -> None:
+    def _take_code_after_reset(self, env: Mapping[str, str], python: Interpreter | None) -> None:
+        """A reset may change the code itself (`git checkout x`); what runs is what is kept."""
+        before = self.code
+        if not self.recipe.resets or before is None or self.again is not None:
+            return
+        self._take_code(env, python)
+        if self.trial and self.code is not None and self.code.digest != before.digest:
+            self.trial.start["code"] = code_json(self.code)
+            try:
+                self.journal.rewrite_start(self.trial)
+            except OSError as error:
+                self._warn(f"the code after the reset is not recorded: {_reason(error)}")
+
+    def _begin(self, env: Mapping[str, str], python: Interpreter | None) -> None:
         journal = self.journal
         record = self.project.settings.record
         salt = facts.journal_salt(journal.home)
@@ -139,10 +152,7 @@ class Attempt:
         start["code_problem"] = self._no_code
         identity = ""
         if self.code is not None:
-            from relaunch.journal.snapshot.code import to_json
-
-            start["code"] = to_json(self.code)
-            start["code"]["digest"] = self.code.digest
+            start["code"] = code_json(self.code)
             identity = self._identity(env, salt)
         start["identical_to"] = journal.first_with(identity) if identity else ""
         try:
@@ -158,7 +168,7 @@ class Attempt:
         if self._no_code:
             self._warn(f"the code is not recorded: {self._no_code}")
 
-    def _identity(self, env: dict[str, str], salt: bytes) -> str:
+    def _identity(self, env: Mapping[str, str], salt: bytes) -> str:
         assert self.code is not None
         recipe = self.recipe
         return facts.digest(
@@ -170,7 +180,7 @@ class Attempt:
             facts.environment_digest(env, salt=salt),
         )
 
-    def _doubts(self, env: dict[str, str], python: Interpreter | None) -> list[str]:
+    def _doubts(self, env: Mapping[str, str], python: Interpreter | None) -> list[str]:
         changed: tuple[str, ...] = ()
         if self.code is not None and self.code.roots:
             root = self.code.roots[0]
@@ -209,7 +219,9 @@ class Attempt:
 
     # --- the launch ------------------------------------------------------------------------------
 
-    def _launch(self, place: Place, writer: OutputWriter | None) -> Result:
+    def _launch(
+        self, place: Place, python: Interpreter | None, writer: OutputWriter | None
+    ) -> Result:
         settings = self.project.settings
         if self.recipe.frozen:
             if self.code is None:
@@ -225,7 +237,12 @@ class Attempt:
             secrets=facts.secret_values(place.env, settings.record.redact),
             quiet=self.quiet,
         )
-        return run_trial(place.recipe, world, record=writer.chunk if writer else _forget)
+        return run_trial(
+            place.recipe,
+            world,
+            record=writer.chunk if writer else _forget,
+            before_launch=lambda: self._take_code_after_reset(place.env, python),
+        )
 
     def _report_folder(self) -> str:
         if self.trial is None:
@@ -287,6 +304,13 @@ class Attempt:
         if not self._warned:
             self._warned = True
             self.tell(Warned(text=text, hint=hint))
+
+
+def code_json(code: Code) -> dict[str, Any]:
+    """Return the code as the journal keeps it, with the digest that others compare."""
+    from relaunch.journal.snapshot.code import to_json
+
+    return {**to_json(code), "digest": code.digest}
 
 
 def _forget(_when: float, _stream: int, _data: bytes) -> None:

@@ -65,7 +65,6 @@ def wait_until_saved(buffers: Sequence[Unsaved]) -> None:
 def describe(project: Project, buffer: Unsaved) -> str:
     """Name a buffer for people: `train.py has unsaved changes in vim (pid 4121, pane %3)`."""
     path = os.path.relpath(buffer.path, project.home.project)
-    where = ", ".join(
-        part for part in (f"pid {buffer.pid}" if buffer.pid else "", buffer.where) if part
-    )
+    parts = [f"pid {buffer.pid}" if buffer.pid else "", buffer.where and f"pane {buffer.where}"]
+    where = ", ".join(part for part in parts if part)
     return f"{path} has unsaved changes in {buffer.editor}" + (f" ({where})" if where else "")
