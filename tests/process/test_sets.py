@@ -131,3 +131,50 @@ def test_a_link_replaced_by_a_folder_is_not_destroyed(world: World) -> None:
     assert done.returncode == 2
     assert "is no link any more" in done.stderr
     assert (world.project / "conf/mine.yaml").read_text() == "mine\n"
+
+
+def two_sets(world: World) -> None:
+    conf(world)
+    world.rl("set", "new", "bf16", "--from", "conf")
+    world.write("conf@bf16/precision.yaml", "dtype: bf16\n")
+
+
+def test_a_trial_sees_its_set_and_the_link_is_put_back(world: World) -> None:
+    two_sets(world)
+    done = world.rl("-s", "bf16", "--", "cat", "conf/precision.yaml")
+    assert (done.returncode, done.stdout) == (0, "dtype: bf16\n"), done.stderr
+    assert os.readlink(world.project / "conf") == "conf@base"
+    assert "dtype: fp32" in world.rl("--", "cat", "conf/precision.yaml").stdout
+
+
+def test_an_rl_killed_in_a_trial_is_repaired_by_the_next(world: World) -> None:
+    two_sets(world)
+    running = world.start(["rl", "-s", "bf16", "--", "sh", "-c", "cat conf/*; sleep 60"])
+    assert running.stdout is not None
+    assert running.stdout.readline() == b"dtype: bf16\n"
+    assert os.readlink(world.project / "conf") == "conf@bf16"
+    running.kill()
+    running.communicate(timeout=30)
+    done = world.rl("--", "cat", "conf/precision.yaml")
+    assert "dtype: fp32" in done.stdout
+    assert os.readlink(world.project / "conf") == "conf@base"
+
+
+def test_an_unknown_set_is_one_line_and_nothing_runs(world: World) -> None:
+    two_sets(world)
+    done = world.rl("-s", "fp8", "--", "touch", "ran")
+    assert done.returncode == 2
+    assert "no set `fp8` (there are: base, bf16)" in done.stderr
+    assert not (world.project / "ran").exists()
+
+
+def test_a_flag_is_handed_to_the_program(world: World) -> None:
+    world.write("relaunch.toml", '[sets]\nflag = "MODE"\n')
+    done = world.rl("-s", "quick", "--", "sh", "-c", "echo $MODE")
+    assert (done.returncode, done.stdout) == (0, "quick\n"), done.stderr
+
+
+def test_sets_compared_by_trials_end_with_the_line_that_parts_them(world: World) -> None:
+    two_sets(world)
+    done = world.rl("-s", "base,bf16", "-n", "2", "--", "grep", "-q", "fp32", "conf/precision.yaml")
+    assert "only conf/precision.yaml differs" in done.stdout + done.stderr

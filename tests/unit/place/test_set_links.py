@@ -100,3 +100,27 @@ def test_a_link_to_somewhere_else_becomes_the_base(tmp_path: Path) -> None:
     assert (project / "conf@base").resolve() == shared
     assert not (project / "conf@x").is_symlink()
     assert (project / "conf@x" / "f").read_text() == "shared"
+
+
+def test_a_journal_that_cannot_be_written_stops_only_a_trial_that_needs_a_move(
+    tmp_path: Path,
+) -> None:
+    make(tmp_path, "conf@base", "conf@x")
+    (tmp_path / "conf").symlink_to("conf@base")
+    (tmp_path / "journal").write_text("a file where the folder should be")
+    sets = find_sets(str(tmp_path), configured={})
+    told: list[str] = []
+    with HeldSet(sets, "", journal=str(tmp_path / "journal"), tell=told.append):
+        assert (tmp_path / "conf" / "f").read_text() == "conf@base"
+    assert len(told) == 1
+    with pytest.raises(PlaceError, match="cannot lock the sets"):
+        HeldSet(sets, "x", journal=str(tmp_path / "journal")).__enter__()
+    assert os.readlink(tmp_path / "conf") == "conf@base"
+
+
+def test_half_copies_of_a_killed_maker_are_swept_up(tmp_path: Path) -> None:
+    make(tmp_path, "conf@base", ".conf@old.rl-copy")
+    (tmp_path / "conf").symlink_to("conf@base")
+    sets = find_sets(str(tmp_path), configured={})
+    new_set(sets, "x", journal=str(tmp_path / "journal"), tell=pytest.fail)
+    assert sorted(os.listdir(tmp_path)) == ["conf", "conf@base", "conf@x", "journal"]

@@ -64,13 +64,13 @@ class HeldSet:
             return self
         if self.name:
             targets_for(self.sets, self.name)  # an unknown name is said before any waiting
-        lock = Lock(self.journal)
         try:
-            lock.share(self._put_in_place, self._is_in_place, self.tell)
-        except BaseException:
-            lock.leave()
-            raise
-        self._lock = lock
+            self._lock = self._take()
+        except PlaceError as error:
+            if self.name:
+                raise
+            # Nothing had to move: a full disk is no reason not to run the program.
+            self.tell(f"the set in place is not held: {error.message}")
         return self
 
     def __exit__(
@@ -83,6 +83,21 @@ class HeldSet:
         if self._lock is not None:
             self._lock.leave()
             self._lock = None
+
+    def _take(self) -> Lock:
+        lock = Lock(self.journal)
+        try:
+            lock.share(self._put_in_place, self._is_in_place, self.tell)
+        except OSError as error:
+            lock.close()
+            raise PlaceError(
+                f"cannot lock the sets in {self.journal}: {error.strerror}",
+                hint="rl --frozen -s SET -- CMD",
+            ) from error
+        except BaseException:
+            lock.leave()
+            raise
+        return lock
 
     def _wanted(self) -> dict[str, str]:
         if self.name:
@@ -115,7 +130,8 @@ class Lock:
             self.held = _open(os.path.join(journal, "sets.lock"))
         except OSError as error:
             raise PlaceError(
-                f"cannot lock the sets in {journal}: {error.strerror}", hint="rl --frozen -s SET"
+                f"cannot lock the sets in {journal}: {error.strerror}",
+                hint="rl --frozen -s SET -- CMD",
             ) from error
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 _BUILD_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 _DECLARED_FOLDERS = ("lib", "python", "source", "packages")
@@ -14,6 +15,7 @@ _NEVER_THE_PACKAGE = frozenset(
     )
 )  # fmt: skip
 _NAMESPACE_DEPTH = 3
+_MANY = 1000
 
 
 def packages(checkout: str) -> dict[str, str]:
@@ -61,11 +63,7 @@ def build_text(checkout: str) -> str:
 def _packages_in(folder: str, *, depth: int) -> dict[str, str]:
     """Return what can be imported from `folder`; a folder without `__init__.py` is a namespace."""
     found: dict[str, str] = {}
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        return found
-    for entry in entries:
+    for entry in _entries(folder):
         name, ending = os.path.splitext(entry.name)
         if entry.name.isidentifier() and entry.is_dir():
             if entry.name == "__pycache__":
@@ -80,15 +78,20 @@ def _packages_in(folder: str, *, depth: int) -> dict[str, str]:
     return found
 
 
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """Return what is in a folder, sorted; of a giant one only the beginning, for it holds data."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(islice(entries, _MANY), key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
 def _flat(checkout: str) -> dict[str, str]:
     """Return the packages beside the build files; single modules only where there is no package."""
     folders: dict[str, str] = {}
     modules: dict[str, str] = {}
-    try:
-        entries = sorted(os.scandir(checkout), key=lambda entry: entry.name)
-    except OSError:
-        return folders
-    for entry in entries:
+    for entry in _entries(checkout):
         name, ending = os.path.splitext(entry.name)
         if not name.isidentifier() or name in _NEVER_THE_PACKAGE:
             continue

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from relaunch.trial.place.sets import ConfigSets
 
 _SHOWN_LINES = 20
+_BIG, _SAMPLE = 1 << 20, 1 << 16
 _BINARY = "(binary)"
 
 
@@ -39,7 +40,7 @@ def _diff(a: bytes | None, b: bytes | None, one: str, other: str) -> list[str]:
     if a is None or b is None:
         return [f"only in {one if b is None else other}"]
     if b"\0" in a or b"\0" in b:
-        return [f"binary, {len(a)} and {len(b)} bytes"]
+        return ["binary or big, and different"]
     return list(unified_diff(_lines(a), _lines(b), one, other, lineterm="", n=1))
 
 
@@ -51,13 +52,23 @@ def read_set(sets: ConfigSets, name: str) -> dict[str, bytes]:
         path = os.path.join(os.path.dirname(link), target)
         for inner, file in _files(path):
             try:
-                with open(file, "rb") as stream:
-                    found[os.path.join(shown, inner) if inner else shown] = stream.read()
+                found[os.path.join(shown, inner) if inner else shown] = _content(file)
             except OSError:
                 continue
     if sets.flag:
         found[f"${sets.flag}"] = name.encode()
     return found
+
+
+def _content(file: str) -> bytes:
+    """Return a file's text; of a big one (data, weights) what tells it from another, as binary."""
+    with open(file, "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size <= _BIG:
+            return stream.read()
+        ends = stream.read(_SAMPLE)
+        stream.seek(-_SAMPLE, os.SEEK_END)
+        return b"\0%d\0" % size + ends + stream.read()
 
 
 def _files(path: str) -> Iterator[tuple[str, str]]:

@@ -46,6 +46,7 @@ def new_set(
         else:
             _wait_for_gate(lock)
         for link in sets.links:
+            _sweep(link)
             if not current_name(link):
                 convert(link, journal)
             remember_link(journal, sets.project, link.link)
@@ -99,6 +100,15 @@ def _copy(source: str, wanted: str) -> None:
     except (OSError, shutil.Error) as error:
         discard(fresh)
         raise PlaceError(f"cannot copy {source} to {wanted}: {error}") from error
+
+
+def _sweep(link: SetLink) -> None:
+    """Remove the half copies of those who were killed while copying."""
+    folder, start = os.path.split(link.before)
+    if os.path.isdir(folder):
+        for name in os.listdir(folder):
+            if name.startswith(f".{start}") and name.endswith(".rl-copy"):
+                discard(os.path.join(folder, name))
 
 
 def discard(path: str) -> None:
