@@ -93,8 +93,8 @@ def _read(path: str) -> str:
         return ""
 
 
-def settings_signature(home: Home) -> list[int]:
-    """Return what changes when a settings file of git does."""
+def settings_signature(home: Home, excludes: str) -> list[int]:
+    """Return what changes when a settings or excludes file of git does."""
     home_dir = os.environ.get("HOME", "")
     xdg = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home_dir, ".config")
     found = []
@@ -104,9 +104,11 @@ def settings_signature(home: Home) -> list[int]:
         os.environ.get("GIT_CONFIG_GLOBAL") or os.path.join(home_dir, ".gitconfig"),
         os.path.join(xdg, "git", "config"),
         "/etc/gitconfig",
+        os.path.join(home.common_dir, "info", "exclude"),
+        excludes or os.path.join(xdg, "git", "ignore"),
     ):
         try:
-            found.append(os.stat(path).st_mtime_ns)
+            found.append(os.stat(path).st_ctime_ns)
         except OSError:
             found.append(0)
     return found

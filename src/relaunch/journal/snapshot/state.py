@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 TICK_NS = 11_000_000
 """Coarsest step of file times to reckon with: two writes within it can have equal times."""
 

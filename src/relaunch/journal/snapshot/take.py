@@ -15,12 +15,12 @@ from relaunch.journal.home import MARKER, Home, find_home
 from relaunch.journal.snapshot import borrow
 from relaunch.journal.snapshot.choose import choose
 from relaunch.journal.snapshot.code import NESTED, PROJECT, Caps, Code, LeftOut, Root
+from relaunch.journal.snapshot.folders import RULES, Folders
 from relaunch.journal.snapshot.listing import (
     SPECIAL,
     Listing,
     folders_of,
     is_repository,
-    special_files,
     walk,
 )
 from relaunch.journal.snapshot.repository import SKIPPED_OUTSIDE_GIT
@@ -143,6 +143,7 @@ class _Taker:
         self.top = index.top
         self.caps = caps
         self.data: dict[str, Any] = {}
+        self.folders = Folders(self.top, {})
         self.nested: list[str] = []
 
     def take(self) -> Root:
@@ -172,35 +173,36 @@ class _Taker:
         before = remembered.data
         if before and not self.index.repo.has(before["tree"]):
             remembered.data = before = {}
-        self.data = {
-            "left": {},
-            "unsettled": {},
-            "links": [],
-            "folders": {},
-            "specials": {},
-            **before,
-        }
-        self._follow_excludes()
+        self.data = {"left": {}, "unsettled": {}, "links": [], "folders": {}, **before}
+        self.folders = Folders(self.top, self.data["folders"])
+        quiet = self.folders.look() and before.get("problem") == ""
+        quiet = self._follow_excludes() and quiet
         suspects, self.data["unsettled"] = _suspects(self.top, self.data["unsettled"])
         head = borrow.read_head(self.home)
         if not before or before["head"] != head:
             self._seed(head, suspects)
             suspects = []
+            quiet = False
         self._follow_user_index()
         for _ in range(_LOOKS):
-            if not self._step(suspects):
+            if not self._step(suspects, quiet):
                 break
             suspects = []
+            quiet = False
         self._finish(before)
         return self._root()
 
-    def _follow_excludes(self) -> None:
-        """Find the user's own excludes file again when a settings file of git changed."""
+    def _follow_excludes(self) -> bool:
+        """Find the user's own excludes again when a settings file changed; True if none did."""
         if not self.home.git_dir:
-            return
-        signature = borrow.settings_signature(self.home)
-        if self.data.get("settings") != signature:
-            self.data |= {"settings": signature, "excludes": borrow.excludes_file(self.home)}
+            return True
+        signature = borrow.settings_signature(self.home, self.data.get("excludes", ""))
+        if self.data.get("settings") == signature:
+            return True
+        excludes = borrow.excludes_file(self.home)
+        signature = borrow.settings_signature(self.home, excludes)
+        self.data |= {"settings": signature, "excludes": excludes}
+        return False
 
     def _follow_user_index(self) -> None:
         """Know the ignored files that the user added by force and has not committed yet."""
@@ -252,17 +254,27 @@ class _Taker:
         self.index.drop(other)
         same = files.keys() - set(other)
         left = {path: was for path, was in self.data["left"].items() if path not in same}
-        folders = {folder: self.data["folders"].get(folder, 0) for folder in folders_of(files)}
+        self.folders.only(folders_of(files))
         unsettled = {path: was for path, was in files.items() if was is not None}
-        self.data |= {"links": links, "left": left, "folders": folders, "unsettled": unsettled}
+        self.data |= {"links": links, "left": left, "unsettled": unsettled}
         self.data["dropped"] = other
 
     # -- each time
 
-    def _step(self, suspects: list[str]) -> bool:
-        """Bring the index up to the files; True if git has to look again."""
-        listing = self._list()
-        empty, named, inner = self._look_into(listing.folders)
+    def _step(self, suspects: list[str], quiet: bool) -> bool:
+        """Bring the index up to the files; True if git has to look again.
+
+        With `quiet`, no folder changed: there are no new files, and what is empty still is.
+        """
+        listing = self._list(quiet)
+        rules = any(os.path.basename(path) == RULES for path in (*listing.touched, *suspects))
+        if quiet and rules:
+            listing = self._list(False)
+        if quiet and not rules:
+            inner = Listing()
+            self.nested = list(self.data["nested"])
+        else:
+            inner = self._look_into(listing.folders)
         lost = self._lost_links(listing.touched)
         files = (*listing.files, *inner.files)
         forced = self._forced()
@@ -282,8 +294,7 @@ class _Taker:
             self.data["forced"] = [path for path in self.data["forced"] if path not in gone]
         self._store(drop | missed | lost, [*choice.add, *gone], choice)
         self.data["left"] = choice.left
-        self.data["empty"] = empty
-        self._name(named)
+        self._name()
         grown = inner.files or forced  # where there seemed to be folders without files
         return bool(grown or lost or choice.covered or self._emptied(drop | gone))
 
@@ -291,10 +302,13 @@ class _Taker:
         """Tell whether a folder is left from which a file of ours is gone: it may be empty."""
         return any(os.path.isdir(os.path.join(self.top, os.path.dirname(path))) for path in paths)
 
-    def _list(self) -> Listing:
+    def _list(self, quiet: bool) -> Listing:
         """Ask git; when it had to hash much to know, let it remember the times it saw."""
         start = time.monotonic()
-        listing = self.index.differences(self.data.get("excludes", ""))
+        if quiet:
+            listing = Listing(touched=self.index.touched())
+        else:
+            listing = self.index.differences(self.data.get("excludes", ""))
         took = time.monotonic() - start
         quick = self.data.get("quick_s")
         if quick is None:
@@ -304,7 +318,7 @@ class _Taker:
             self.index.refresh()
         return listing
 
-    def _look_into(self, folders: Iterable[str]) -> tuple[list[str], dict[str, str], Listing]:
+    def _look_into(self, folders: Iterable[str]) -> Listing:
         """See to folders without files of ours: repositories, empty folders, pipes, new files."""
         empty: list[str] = []
         named: dict[str, str] = {}
@@ -316,12 +330,15 @@ class _Taker:
             walked = walk(self.top, folder, self.caps.max_files)
             empty += walked.hollow or [folder]
             named.update(walked.named)
+            self.folders.add(walked.seen)
             if walked.has_files:
                 ask.append(folder)
         inner = self.index.differences(self.data.get("excludes", ""), *ask) if ask else Listing()
         for folder in inner.folders:
             self._meet(folder)
-        return sorted(empty), named, inner
+        self.folders.add(self.nested)
+        self.data |= {"empty": sorted(empty), "named": named, "nested": sorted(self.nested)}
+        return inner
 
     def _meet(self, nested: str) -> None:
         path = os.path.join(self.top, nested)
@@ -400,20 +417,16 @@ class _Taker:
         self.data["tree"] = ""
         self.index.own()
         self.index.drop(sorted(drop))
-        for folder in folders_of(choice.add):
-            self.data["folders"].setdefault(folder, 0)
+        self.folders.add(folders_of(choice.add))
         looks = {path: look(os.path.join(self.top, path)) for path in choice.add}
         self.data["unsettled"] = {**self.data["unsettled"], **looks}
         for path in self.index.add(sorted(add)):
             choice.left[path] = [0, [], "", "unreadable"]
 
-    def _name(self, found: dict[str, str]) -> None:
-        """Name what cannot be kept: what was just seen, and what lies beside our files."""
+    def _name(self) -> None:
+        """Name what cannot be kept: closed folders, pipes, sockets and devices."""
         left: dict[str, Left] = self.data["left"]
-        times, known = special_files(self.top, self.data["folders"], self.data["specials"])
-        self.data |= {"folders": times, "specials": known}
-        for folder, names in known.items():
-            found |= {os.path.join(folder, name): SPECIAL for name in names}
+        found = {**self.data["named"], **dict.fromkeys(self.folders.special_files(), SPECIAL)}
         for path, why in found.items():
             left[path] = [0, [], "", why]
 
@@ -421,6 +434,7 @@ class _Taker:
 
     def _finish(self, before: dict[str, Any]) -> None:
         """Make the tree of the index and publish what we know."""
+        self.data["folders"] = self.folders.as_data()
         if not self.data["tree"]:
             self.data["tree"] = tree = self.index.write_tree()
             self.data |= self._against_base(tree)

@@ -10,7 +10,7 @@ import os
 from relaunch.errors import SnapshotError
 from relaunch.journal.home import Home
 from relaunch.journal.snapshot import borrow
-from relaunch.journal.snapshot.listing import LIST, Listing, read_listing
+from relaunch.journal.snapshot.listing import LIST, TOUCHED, Listing, read_listing
 from relaunch.journal.snapshot.repository import Repository, complaint
 from relaunch.journal.snapshot.state import Remembered, remove
 
@@ -98,7 +98,10 @@ class WorkIndex:
 
     def touched(self) -> frozenset[str]:
         """Name the files of the index that are modified or gone."""
-        return read_listing(self.git("ls-files", "-z", "-t", "-m", "-d", lean=True)).touched
+        out = self.git(*TOUCHED, lean=True)
+        if not self.copy and not self.remembered.holds():
+            raise Stale("other snapshots were quicker every time")
+        return read_listing(out).touched
 
     def entries(self) -> Iterator[tuple[str, str, str]]:
         """Give mode, object and path of all that is in the index."""
