@@ -23,7 +23,7 @@ from statistics import median
 
 PR_SET_CHILD_SUBREAPER = 36
 _KEPT_BYTES = 4000
-_PATIENCE_S = 300
+_PATIENCE_S = 120
 """A command that has not ended by then is killed, and was not measured."""
 
 
@@ -188,39 +188,30 @@ def _plumbing(stdout: Stdout) -> tuple[int, list[tuple[int, ...]], bool]:
 def _drain_until_exit(pid: int, fd: int, stdout: Stdout) -> tuple[int, bytes]:
     """Read what it writes until it is a zombie; leave it one, for its times can still be read."""
     ended = os.pidfd_open(pid)
+    os.set_blocking(fd, False)
     seen, tail = 0, b""
     poll = select.poll()
     poll.register(ended, select.POLLIN)
     if stdout is not Stdout.FILE:
         poll.register(fd, select.POLLIN)
-    done = False
     deadline = time.monotonic() + _PATIENCE_S
-    while not done:
+    while True:
+        ready = {number for number, _ in poll.poll(1000)}
+        block = _read(fd) if stdout is not Stdout.FILE else b""
+        seen += len(block)
+        tail = (tail + block[-_KEPT_BYTES:])[-_KEPT_BYTES:]
+        if not block and ended in ready:
+            return seen, tail
+        if not block and fd in ready:
+            poll.unregister(fd)  # it closed its output before it ended
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
-        for ready, _ in poll.poll(1000):
-            if ready == ended and stdout is Stdout.FILE:
-                done = True
-                break
-            block = _read(fd) if ready == fd or _readable(fd) else b""
-            seen += len(block)
-            tail = (tail + block[-_KEPT_BYTES:])[-_KEPT_BYTES:]
-            if not block:
-                if ready == ended:
-                    done = True
-                    break
-                poll.unregister(fd)
-    return seen, tail
-
-
-def _readable(fd: int) -> bool:
-    return bool(select.select([fd], [], [], 0)[0])
 
 
 def _read(fd: int) -> bytes:
     try:
         return os.read(fd, 1 << 20)
-    except OSError:  # EIO: the last writer of the pty is gone
+    except OSError:  # nothing there; or EIO: the last writer of the pty is gone
         return b""
 
 
