@@ -14,8 +14,9 @@ import sys
 import termios
 import time
 from pathlib import Path
+from typing import Any
 
-PATIENCE_S = 20.0
+PATIENCE_S = 10.0
 
 
 def command(*words: str) -> list[str]:
@@ -29,11 +30,11 @@ def environment(folder: Path, **options: object) -> dict[str, str]:
     return {**kept, "TERM": "xterm", "SEEN": str(folder), "OPTIONS": json.dumps(options)}
 
 
-def ended(folder: Path) -> dict[str, object]:
+def ended(folder: Path) -> dict[str, Any]:
     """What supervise() returned."""
     path = folder / "ended.json"
     wait_until(path.exists)
-    result: dict[str, object] = json.loads(path.read_text())
+    result: dict[str, Any] = json.loads(path.read_text())
     return result
 
 
@@ -119,9 +120,18 @@ class Screen:
         """Read to the end; return the exit code, negative for a signal."""
         while self._read(PATIENCE_S):
             pass
-        _, status = os.waitpid(self.pid, 0)
-        self.pid = 0
+        status = self._status()
         return os.waitstatus_to_exitcode(status)
+
+    def _status(self) -> int:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return status
+            time.sleep(0.005)
+        raise AssertionError(f"never ended; shown was {self.text[-2000:]!r}")
 
     def close(self) -> None:
         if self.pid:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from supervising import (
+from tests.supervising import (
     PATIENCE_S,
     command,
     ended,
@@ -204,8 +204,7 @@ def test_out_of_time_the_whole_tree_is_asked_to_end(tmp_path):
 def test_out_of_time_comes_even_when_nobody_reads(tmp_path):
     rl = start(tmp_path, "yes", options={"timeout_s": 0.3})
     try:
-        pid = int((wait_until((tmp_path / "rl.pid").exists), (tmp_path / "rl.pid").read_text())[1])
-        children = Path(f"/proc/{pid}/task/{pid}/children")
+        children = Path(f"/proc/{rl.pid}/task/{rl.pid}/children")
         wait_until(lambda: len(children.read_text().split()) == 2)
         wait_until(lambda: len(children.read_text().split()) == 1)  # only the guard
     finally:
