@@ -80,6 +80,19 @@ def test_the_same_attempt_says_so_first_and_becomes_a_repeat(train):
     assert "rl #3 " in python(train, env={"OMP_NUM_THREADS": "1"}).stderr
 
 
+def test_other_packages_make_another_attempt(train, tmp_path):
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    words = ["--", str(venv / "bin" / "python"), "train.py"]
+    site = next(venv.glob("lib/python3*/site-packages"))
+    (site / "pack-1.0.dist-info").mkdir()
+    assert "rl #1 " in train.rl(*words).stderr
+    assert "rl #1.2 " in train.rl(*words).stderr
+    (site / "pack-1.0.dist-info").rename(site / "pack-2.0.dist-info")
+    assert "rl #2 " in train.rl(*words).stderr
+    assert "pack" in train.rl("diff", "1", "2").stdout
+
+
 def test_resets_stop_at_the_first_failure_and_the_attempt_is_kept(train):
     ran = python(train, "--reset", "false", "--reset", "touch second")
     assert ran.returncode == 2

@@ -150,13 +150,14 @@ class Attempt:
                 "prefix": python.prefix,
             }
         start["code_problem"] = self._no_code
-        identity = ""
+        start["packages"] = ""
         if self.code is not None:
             start["code"] = code_json(self.code)
-            identity = self._identity(env, salt)
-        start["identical_to"] = journal.first_with(identity) if identity else ""
         try:
-            start["packages"] = facts.packages(journal.home, python.site_packages if python else ())
+            if python:
+                start["packages"] = facts.packages(journal.home, python.site_packages)
+            identity = self._identity(env, start["packages"], salt)
+            start["identical_to"] = journal.first_with(identity) if identity else ""
             self.trial = journal.begin(start, identity=identity)
             if self.name:
                 journal.set_mark(self.trial, {"name": self.name})
@@ -168,8 +169,10 @@ class Attempt:
         if self._no_code:
             self._warn(f"the code is not recorded: {self._no_code}")
 
-    def _identity(self, env: Mapping[str, str], salt: bytes) -> str:
-        assert self.code is not None
+    def _identity(self, env: Mapping[str, str], packages: str, salt: bytes) -> str:
+        """Name all that decides what the program does; nothing when the code is not known."""
+        if self.code is None:
+            return ""
         recipe = self.recipe
         return facts.digest(
             self.code.digest,
@@ -177,6 +180,7 @@ class Attempt:
             os.path.relpath(recipe.cwd, self.project.home.project),
             repr(recipe.resets),
             recipe.config_set,
+            packages,
             facts.environment_digest(env, salt=salt),
         )
 

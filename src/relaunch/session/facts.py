@@ -23,12 +23,17 @@ VOLATILE = (
 def environment(
     env: Mapping[str, str], *, allow: Sequence[str], redact: Sequence[str], salt: bytes
 ) -> dict[str, Any]:
-    """Keep allowed values; of the rest the names and salted hashes; never the value of a secret."""
-    allowed, secret = _Globs(allow), _Globs(redact)
+    """Keep allowed values; of the rest the names and salted hashes; never the value of a secret.
+
+    What differs from one terminal to the next is not kept at all.
+    """
+    allowed, secret, volatile = _Globs(allow), _Globs(redact), _Globs(VOLATILE)
     values: dict[str, str] = {}
     hashes: dict[str, str] = {}
     redacted = []
     for name in sorted(env):
+        if volatile.match(name):
+            continue
         if secret.match(name.upper()):
             redacted.append(name)
         elif allowed.match(name):
