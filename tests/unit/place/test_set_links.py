@@ -7,6 +7,7 @@ from relaunch.errors import PlaceError
 from relaunch.trial.place.hold import HeldSet
 from relaunch.trial.place.setedit import check_name, copy_into, new_set
 from relaunch.trial.place.sets import (
+    content_digest,
     current_name,
     find_sets,
     set_link,
@@ -124,3 +125,22 @@ def test_half_copies_of_a_killed_maker_are_swept_up(tmp_path: Path) -> None:
     sets = find_sets(str(tmp_path), configured={})
     new_set(sets, "x", journal=str(tmp_path / "journal"), tell=pytest.fail)
     assert sorted(os.listdir(tmp_path)) == ["conf", "conf@base", "conf@x", "journal"]
+
+
+def test_the_digest_follows_what_is_read_through_the_links(tmp_path: Path) -> None:
+    make(tmp_path, "conf@base", "conf@x")
+    (tmp_path / "conf").symlink_to("conf@base")
+    sets = find_sets(str(tmp_path), configured={})
+    base = content_digest(sets)
+    assert content_digest(sets) == base
+    with HeldSet(sets, "x", journal=str(tmp_path / "journal")):
+        other = content_digest(sets)
+    assert other != base == content_digest(sets)
+    (tmp_path / "conf@x" / "f").write_text("edited")
+    assert content_digest(sets) == base
+    (tmp_path / "conf@base" / "f").write_text("edited")
+    assert content_digest(sets) not in (base, other)
+    (tmp_path / "conf@base" / "new").touch()
+    os.symlink("nowhere", tmp_path / "conf@base" / "dangling")
+    assert content_digest(sets) != base
+    assert content_digest(sets.but(links=())) == ""
