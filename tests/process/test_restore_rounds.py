@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,8 @@ class Editor:
             self.touch,
             self.nest,
             self.break_ours,
+            self.pause,
+            self.pause,
         ]
         if self.is_git:
             choices += [self.commit, self.commit, self.hide, self.flags, self.travel, self.collect]
@@ -169,6 +172,12 @@ class Editor:
     def touch(self) -> None:
         for path in self.files():
             os.utime(path)
+
+    def pause(self) -> None:
+        """Let times grow old enough to be trusted, so that git is asked for less."""
+        self.project.take(max_file=CAP)
+        time.sleep(0.02)
+        self.project.take(max_file=CAP)
 
     def nest(self) -> None:
         path = self.top / self.random.choice(["nested", "pkg/inner repo"])

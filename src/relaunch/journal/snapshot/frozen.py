@@ -25,7 +25,7 @@ from relaunch.journal.store import read_json, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _MOST = 64
 _BYTECODE = "__pycache__"
@@ -162,49 +162,57 @@ def _index(folder: str, place: str) -> str:
     return os.path.join(folder, f"index-{name}")
 
 
-def _clean(home: Home, root: Root, place: str, index: str, keep: Iterable[str]) -> None:
+def _clean(home: Home, root: Root, place: str, index: str, keep: set[str]) -> None:
     """Take away what is not of the new tree: results of the last trial, stale bytecode."""
-    import shutil
-
-    if not os.path.lexists(place):
+    if not os.path.exists(index) or not root.tree or not os.path.isdir(place):
+        _remove(place, keep - {place})
         return
-    if not os.path.exists(index) or not root.tree:
-        shutil.rmtree(place)
-        return
-    repo = repository_of(home, root)
-    lean = borrowed_by(root)
-    words = ("-z", "--name-only")
-    out = repo.must(place, "ls-tree", "-r", *words, root.tree, borrow=lean)
-    wanted = set(os.fsdecode(out).split("\0"))
-    out = repo.must(place, "diff-index", "--cached", *words, root.tree, index=index, borrow=lean)
-    differing = set(os.fsdecode(out).split("\0"))
-    for here, folders, files in os.walk(place):
-        inside = os.path.relpath(here, place)
-        prefix = "" if inside == "." else f"{inside}/"
-        if os.path.basename(here) == _BYTECODE:
-            source = prefix[: -len(_BYTECODE) - 1]
-            for name in files:
-                if f"{source}{name.partition('.')[0]}.py" in differing:
-                    os.unlink(os.path.join(here, name))
-            folders.clear()
-            continue
-        for name in (*files, *folders):
-            path = os.path.join(here, name)
-            link = os.path.islink(path)
-            if link or (name not in folders and prefix + name not in wanted):
-                os.unlink(path)
-        folders[:] = [name for name in folders if os.path.join(here, name) not in keep]
-    _sweep_folders(place, keep)
+    repo, lean = repository_of(home, root), borrowed_by(root)
+    out = repo.must(place, "ls-files", "-z", "-o", "--directory", index=index, borrow=lean)
+    for name in os.fsdecode(out).split("\0")[:-1]:
+        if os.path.basename(name.rstrip("/")) != _BYTECODE:
+            _remove(os.path.join(place, name.rstrip("/")), keep)
+    args = ("diff-index", "-z", "--name-status", "--no-renames", "--cached", root.tree)
+    words = os.fsdecode(repo.must(place, *args, index=index, borrow=lean)).split("\0")
+    for letter, name in zip(words[::2], words[1::2], strict=False):
+        path = os.path.join(place, name)
+        _forget_bytecode(path)
+        if letter == "A":  # in the copy, and not in the new tree
+            _remove(path, keep)
+            _remove_hollow(os.path.dirname(path), place)
 
 
-def _sweep_folders(place: str, keep: Iterable[str]) -> None:
-    """Remove folders that hold nothing."""
-    for here, _, _ in os.walk(place, topdown=False):
-        if here not in keep and os.path.basename(here) != _BYTECODE:
-            try:
-                os.rmdir(here)
-            except OSError:
-                pass
+def _remove(path: str, keep: set[str]) -> None:
+    """Remove a file, a link, or a folder with all in it but the places to keep."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        remove(path)
+    elif any(f"{place}/".startswith(f"{path}/") for place in keep):
+        if path not in keep:
+            for name in os.listdir(path):
+                _remove(os.path.join(path, name), keep)
+    else:
+        import shutil
+
+        shutil.rmtree(path)
+
+
+def _remove_hollow(folder: str, place: str) -> None:
+    while folder != place:
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return
+        folder = os.path.dirname(folder)
+
+
+def _forget_bytecode(path: str) -> None:
+    """Remove what Python compiled of a file: two versions can have one size in one second."""
+    folder = os.path.join(os.path.dirname(path), _BYTECODE)
+    stem = os.path.basename(path).removesuffix(".py")
+    if path.endswith(".py") and os.path.isdir(folder):
+        for name in os.listdir(folder):
+            if name.startswith(f"{stem}."):
+                remove(os.path.join(folder, name))
 
 
 def _link(home: Home, root: Root, place: str) -> tuple[list[str], list[str]]:

@@ -1,0 +1,162 @@
+"""How often git is started, and that skipping its search for new files never hides one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.snapshots import Project, facts
+
+from relaunch.journal.snapshot.code import Code
+from relaunch.journal.snapshot.take import changed_since
+
+
+class Counted:
+    """A project whose every start of git is written down."""
+
+    def __init__(self, project: Project, log: Path) -> None:
+        self.project = project
+        self.log = log
+
+    def asked(self, act: Callable[[], object]) -> list[str]:
+        """Return the git commands that `act` starts."""
+        self.log.write_text("")
+        act()
+        return self.log.read_text().split()
+
+    def settled(self) -> Code:
+        """Take snapshots until one git process is enough, as after a moment of thought."""
+        deadline = time.monotonic() + 20
+        while self.asked(self.project.take) != ["ls-files"] or self.searched():
+            assert time.monotonic() < deadline, "never settles"
+        return self.project.take()
+
+    def searched(self) -> bool:
+        """Tell whether the last commands had git search for new files."""
+        return "-o" in (self.log.parent / "words").read_text().split()
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home/.config"))
+    project = Project(tmp_path / "project")
+    project.write("train.py", "print(1)\n")
+    project.write("pkg/deep/model.py", "x = 1\n")
+    project.write(".gitignore", "*.skip\n")
+    project.commit()
+    project.write("logs/run.skip", "ignored\n")
+    project.write("closed/.gitignore", "*\n")
+    project.write("closed/inner/note.txt", "ignored by a rule that ignores itself\n")
+    (project.top / "hollow" / "inner").mkdir(parents=True)
+    project.write("untracked/new.py", "n = 1\n")
+    real = shutil.which("git")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = folder / "git"
+    script.write_text(
+        f"""#!/bin/sh
+echo "$@" > {tmp_path}/words
+for word; do
+    case $word in
+        -*|*/*|*=*) ;;
+        *) echo "$word" >> {tmp_path}/log; break;;
+    esac
+done
+exec {real} "$@"
+"""
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return Counted(project, tmp_path / "log")
+
+
+def test_an_unchanged_project_costs_one_git_process_and_an_edit_four(counted: Counted) -> None:
+    code = counted.settled()
+    assert counted.asked(lambda: changed_since(counted.project.home, code)) == ["ls-files"]
+    counted.project.write("train.py", "print('longer')\n")
+    time.sleep(0.03)  # an edit in the very tick of the clock is looked at twice
+    asked = counted.asked(counted.project.take)
+    assert asked == ["ls-files", "update-index", "write-tree", "diff-tree"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "new.py",
+        "pkg/new.py",
+        "pkg/deep/new.py",
+        "hollow/new.py",
+        "hollow/inner/new.py",
+        "logs/new.py",
+        "untracked/new2.py",
+        "fresh/folder/new.py",
+    ],
+)
+def test_a_new_file_is_seen_in_every_kind_of_folder(
+    counted: Counted, tmp_path: Path, name: str
+) -> None:
+    counted.settled()
+    counted.project.write(name, "n = 2\n")
+    code = counted.project.take()
+    assert name in code.roots[0].new
+    given, _ = counted.project.restored(code, tmp_path / "given")
+    assert given[name] == (False, b"n = 2\n")
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "seen"),
+    [
+        (".gitignore", "*.sk1p\n", "logs/run.skip"),
+        (".gitignore", "#\n", "logs/run.skip"),
+        ("closed/.gitignore", "#\n", "closed/inner/note.txt"),
+    ],
+)
+def test_files_that_a_rule_no_longer_ignores_are_seen(
+    counted: Counted, rules: str, text: str, seen: str
+) -> None:
+    counted.settled()
+    path = counted.project.top / rules
+    was = path.stat()
+    path.write_text(text)  # in place: its folder does not change
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert seen in counted.project.take().roots[0].new
+
+
+def test_files_that_the_users_own_excludes_no_longer_ignore_are_seen(
+    counted: Counted, tmp_path: Path
+) -> None:
+    exclude = counted.project.write(".git/info/exclude", "hidden.py\n")
+    mine = tmp_path / "home/.config/git/ignore"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("secret.py\n")
+    counted.project.write("hidden.py", "h = 1\n")
+    counted.project.write("secret.py", "s = 1\n")
+    assert counted.settled().roots[0].new == ("untracked/new.py",)
+    exclude.write_text("\n")
+    assert "hidden.py" in counted.project.take().roots[0].new
+    counted.settled()
+    mine.write_text("\n")
+    assert "secret.py" in counted.project.take().roots[0].new
+
+
+def test_what_happens_in_nested_repositories_is_seen(counted: Counted, tmp_path: Path) -> None:
+    nested = Project(counted.project.top / "pkg" / "nested")
+    nested.write("deep/lib.py", "y = 1\n")
+    counted.project.take()
+    time.sleep(0.03)
+    counted.project.take()
+    nested.write("deep/more.py", "z = 1\n")
+    code = counted.project.take()
+    given, _ = counted.project.restored(code, tmp_path / "given")
+    assert given["pkg/nested/deep/more.py"] == (False, b"z = 1\n")
+    shutil.rmtree(nested.top / ".git")
+    code = counted.project.take()
+    assert len(code.roots) == 1
+    given, _ = counted.project.restored(code, tmp_path / "again")
+    was = {k: v for k, v in facts(counted.project.top).items() if not k.startswith(("logs", "clo"))}
+    assert {k: v for k, v in given.items() if not k.startswith(("logs", "clo"))} == was
