@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -539,6 +540,36 @@ for _ in range(6):
             back = given(project, from_json(loads(line)), tmp_path)
             assert set(back) - {"now.py"} == {"train.py", "pkg", "pkg/model.py", ".gitignore"}
     assert given(project, project.take(), tmp_path) == facts(project.top)
+
+
+def test_a_kill_at_any_moment_leaves_a_repository_that_goes_on(
+    project: Project, tmp_path: Path
+) -> None:
+    script = """
+import sys
+from relaunch.journal.home import find_home
+from relaunch.journal.snapshot.take import take
+print("ready", flush=True)
+take(find_home(sys.argv[1]))
+"""
+    argv = [sys.executable, "-S", "-c", script, str(project.top)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    chance = random.Random(7)
+    for number in range(25):
+        project.write("train.py", f"print({number})\n")
+        project.write(f"pkg/new{number % 5}.py", f"n = {number}\n")
+        if number % 6 == 0:
+            project.commit()
+        running = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE)
+        assert running.stdout is not None
+        running.stdout.readline()
+        try:
+            running.wait(chance.random() * 0.03)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+        running.stdout.close()
+        assert given(project, project.take(), tmp_path) == facts(project.top)
 
 
 def test_the_code_that_changed_while_it_ran_is_named_also_after_another_snapshot(
