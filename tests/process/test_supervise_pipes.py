@@ -2,6 +2,7 @@
 
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -128,6 +129,21 @@ def test_a_reader_that_leaves_gives_the_program_sigpipe(tmp_path):
         ["bash", "-c", line], env=environment(tmp_path), capture_output=True, timeout=PATIENCE_S
     )
     assert ran.stdout == b"y\n141\n"
+
+
+def test_both_streams_into_one_file_keep_their_order(tmp_path):
+    words = python("import os", "for n in range(3000): os.write(1 + n % 2, b'%d\\n' % n)")
+    rl = start(tmp_path, *words, stderr=subprocess.STDOUT)
+    assert rl.communicate(timeout=PATIENCE_S)[0] == b"".join(b"%d\n" % n for n in range(3000))
+
+
+def test_who_writes_to_a_program_that_closes_its_stdin_gets_sigpipe(tmp_path):
+    words = shlex.join(command("sh", "-c", "exec <&-; while [ ! -e left ]; do sleep 0.02; done"))
+    line = f"(yes; echo left > left) | {words}"
+    ran = subprocess.run(
+        ["sh", "-c", line], cwd=tmp_path, env=environment(tmp_path), timeout=PATIENCE_S, stderr=-3
+    )
+    assert ran.returncode == 0
 
 
 def test_a_silent_program_that_watches_its_reader_sees_it_leave(tmp_path):

@@ -19,7 +19,7 @@ else:
     import _signal
 
 _ANSWER_MS = 200
-_FILES = 256
+_FILES = 1024
 
 
 class Guard:
@@ -63,13 +63,18 @@ class Guard:
         os.close(self._answers)
 
 
+def close_others(*kept: int) -> None:
+    """Close all files but those: who waits for the end of one must not wait for a helper."""
+    first = 0
+    for fd in sorted(kept):
+        os.closerange(first, fd)
+        first = fd + 1
+    os.closerange(first, first + _FILES)
+
+
 def _stand(orders: int, answers: int, on_our_death: Callable[[], object]) -> None:
     _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
-    # Whoever waits for the end of a file of ours must not wait for the guard.
-    low, high = sorted((orders, answers))
-    os.closerange(0, low)
-    os.closerange(low + 1, high)
-    os.closerange(high + 1, high + _FILES)
+    close_others(orders, answers)
     while os.read(orders, 1):
         pending = _signal.sigpending()
         for signal in pending:

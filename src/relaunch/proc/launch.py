@@ -8,6 +8,7 @@ import os
 import termios
 
 from relaunch.errors import LaunchError
+from relaunch.proc.guard import close_others
 from relaunch.proc.prctl import die_with_parent
 
 TYPE_CHECKING = False
@@ -197,12 +198,7 @@ def _keep(start: Start, slave: int, statuses: int, parent: int) -> None:
             start.run(me)
     os.write(statuses, b"%d\n" % pid)
     start.close_report()
-    low = [fd for fd in (0, 1, 2) if fd not in (slave, statuses)]
-    for fd in (*low, *(fd for fd in start.fds.values() if fd not in (slave, statuses) and fd > 2)):
-        try:
-            os.close(fd)
-        except OSError:
-            pass
+    close_others(slave, statuses)
     status = 0x7F
     while os.WIFSTOPPED(status):
         _, status = os.waitpid(pid, os.WUNTRACED)

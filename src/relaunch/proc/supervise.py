@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import time
@@ -10,9 +9,9 @@ import time
 from relaunch.proc.guard import Guard
 from relaunch.proc.launch import Start, find_program, fork_program
 from relaunch.proc.prctl import become_subreaper, forbid_core_dump
-from relaunch.proc.relay import BLOCK, Relay
+from relaunch.proc.relay import Relay
 from relaunch.proc.signals import Signals
-from relaunch.proc.standard import plug
+from relaunch.proc.standard import are_one_file, enlarge, let_go_of_stdin, plug
 from relaunch.proc.tree import MARKER, Tree, end_all, leftovers, processes, send
 from relaunch.record import Record
 
@@ -152,8 +151,11 @@ class Supervision:
             if number in self.closed:
                 self.start.fds[number] = -1
                 continue
+            if number == 2 and are_one_file(1, 2):
+                self.start.fds[2] = self.start.fds[1]  # two pipes would lose the order
+                continue
             near, far = os.pipe()
-            _enlarge(near)
+            enlarge(near)
             self.start.fds[number] = far
             ours.append(far)
             self.relay.pipe(near, -1 if quiet else number, number)
@@ -164,6 +166,8 @@ class Supervision:
         self.pid = fork_program(self.start)
         for fd in ours:
             os.close(fd)
+        if not quiet and stat.S_ISFIFO(os.fstat(0).st_mode):
+            let_go_of_stdin()
 
     def turn(self) -> None:
         """Let one thing happen."""
@@ -278,10 +282,3 @@ def _children() -> list[int]:
         pass
     me = os.getpid()
     return [process.pid for process in processes() if process.parent == me]
-
-
-def _enlarge(pipe: int) -> None:
-    try:
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, BLOCK)
-    except (OSError, AttributeError):  # above this user's limit, or not Linux
-        pass
