@@ -11,12 +11,8 @@ from pathlib import Path
 import pytest
 from tests.needs import needs
 
-from relaunch.trial.place.unsaved import (
-    Unsaved,
-    names_shown_modified,
-    still_unsaved,
-    unsaved_buffers,
-)
+from relaunch.trial.place.editors.nano import names_shown_modified
+from relaunch.trial.place.unsaved import Unsaved, still_unsaved, unsaved_buffers
 
 DEADLINE_S = 10.0
 
@@ -332,6 +328,14 @@ def test_looking_costs_a_project_of_thousands_of_files_nothing(tmp_path: Path) -
         before = time.process_time()
         look(tmp_path, tmp_path)
         spent.append(time.process_time() - before)
-    # The processes of this machine are what it reads, and they are not ours to count.
-    processes = sum(name.isdigit() for name in os.listdir("/proc"))
-    assert min(spent) < 0.002 + processes * 30e-6
+    # The processes of this machine are what it reads; an emacs among them makes it look around.
+    processes = [name for name in os.listdir("/proc") if name.isdigit()]
+    emacs = any("emacs" in name_of(pid) for pid in processes)
+    assert min(spent) < 0.002 + len(processes) * 30e-6 + 0.020 * emacs
+
+
+def name_of(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return "emacs?"  # ended just now, whatever it was
