@@ -68,6 +68,35 @@ def test_a_frozen_copy_is_brought_up_to_date_and_cleaned_of_the_last_trial(
         assert not Path(back.path, "hollow").exists()
 
 
+def test_snapshots_follow_a_project_that_moves_and_outlive_their_linked_worktree(
+    project: Project, tmp_path: Path
+) -> None:
+    project.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    side = Project(tmp_path / "side", git=False)
+    side.write("side.py", "s = 1\n")
+    of_side, side_was = side.take(), facts(side.top)
+    library = Project(tmp_path / "library")
+    library.write("lib.py", "y = 1\n")
+    library.commit()
+    project.git("submodule", "--quiet", "add", str(library.top), "module")
+    project.write("module/more.py", "m = 1\n")
+    code, was = project.take(), facts(project.top)
+    project.git("worktree", "remove", "--force", str(side.top))
+    assert project.restored(of_side, tmp_path / "back side")[0] == side_was
+    project.top.rename(tmp_path / "moved")
+    moved = Project(tmp_path / "moved", git=False)
+    assert moved.restored(code, tmp_path / "back")[0] == was
+    assert moved.restored(of_side, tmp_path / "back side again")[0] == side_was
+    with frozen_copy(moved.home, code) as copy:
+        assert said(copy.path, "train.py") == "1\n"
+        assert copy.map(str(project.top / "pkg")) == copy.map(str(moved.top / "pkg"))
+        assert copy.map(str(project.top / "pkg")) == f"{copy.path}/pkg"
+    moved.write("train.py", "print(2)\n")
+    assert "print(2)" in diff_text(moved.home, code, moved.take())
+    assert collect(moved.home, [code, of_side], young_s=0) >= 0
+    assert moved.restored(code, tmp_path / "after")[0] == was
+
+
 def test_two_frozen_runs_at_once_have_a_copy_each(project: Project) -> None:
     code = project.take()
     with frozen_copy(project.home, code) as one, frozen_copy(project.home, code) as two:

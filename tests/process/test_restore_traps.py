@@ -426,6 +426,23 @@ def test_linked_worktrees_share_the_private_repository_and_keep_apart(
         assert given(where, code, tmp_path) == was
 
 
+@pytest.mark.parametrize("name", ["a:b", 'quo"te', '"start', "new\nline", "back\\slash:", "é *?"])
+def test_any_name_of_the_project_will_do(tmp_path: Path, name: str) -> None:
+    project = Project(tmp_path / name)
+    project.write("train.py", "print(1)\n")
+    project.commit()
+    project.write("new.py", "n = 1\n")
+    code = project.take()
+    assert code.roots[0].new == ("new.py",)
+    assert project.restored(code, tmp_path / "given")[0] == facts(project.top)
+
+
+def test_others_cannot_read_what_is_kept(project: Project) -> None:
+    project.write("secret", "s").chmod(0o600)
+    project.take()
+    assert project.private.stat().st_mode & 0o077 == 0
+
+
 def test_a_subdirectory_takes_the_whole_project(project: Project) -> None:
     assert take(find_home(str(project.top / "pkg"))) == project.take()
 

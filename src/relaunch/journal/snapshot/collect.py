@@ -9,7 +9,7 @@ from relaunch.errors import JournalError, SnapshotError
 from relaunch.journal.home import Home
 from relaunch.journal.snapshot.code import Code
 from relaunch.journal.snapshot.repository import SNAPSHOTS, Repository, reflog_line
-from relaunch.journal.snapshot.restore import borrowed_by
+from relaunch.journal.snapshot.restore import borrowed_by, relocated
 from relaunch.journal.store import read_json, write_file
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ def collect(home: Home, keep: Iterable[Code], *, young_s: int = 3600) -> int:
 
     What is younger than `young_s` stays: a snapshot being taken right now is in no list yet.
     """
-    roots = [root for code in keep for root in code.roots]
+    roots = [root for code in keep for root in relocated(home, code).roots]
     lean = sorted({folder for root in roots for folder in borrowed_by(root)})
     freed = 0
     for sha256 in (False, True):

@@ -7,12 +7,12 @@ import os
 from relaunch.journal.home import Home
 from relaunch.journal.snapshot.code import Code, Root
 from relaunch.journal.snapshot.repository import Repository
-from relaunch.journal.snapshot.restore import borrowed_by
+from relaunch.journal.snapshot.restore import borrowed_by, relocated
 
 
 def diff_text(home: Home, a: Code, b: Code, *, stat: bool = False) -> str:
     """Return git's diff from `a` to `b`, paths relative to the project; empty when all is equal."""
-    ours, theirs = _by_place(a), _by_place(b)
+    ours, theirs = _by_place(relocated(home, a)), _by_place(relocated(home, b))
     parts = []
     for place in dict.fromkeys((*ours, *theirs)):
         parts.append(_diff_root(home, place, ours.get(place), theirs.get(place), stat))

@@ -16,6 +16,7 @@ from relaunch.journal.snapshot.restore import (
     borrowed_by,
     left_out,
     places,
+    relocated,
     repository_of,
     write_root,
 )
@@ -41,6 +42,8 @@ class FrozenCopy:
         """What is shared with the project, relative to it: edits of these do reach the program."""
         self.missing: tuple[str, ...] = ()
         """What is not as it was, and not linked either."""
+        self.also_known: list[tuple[str, str]] = []
+        """Where the roots lay when the snapshot was taken, each with its place in the copy."""
         self._lock = lock
         self._pairs = pairs
 
@@ -60,9 +63,9 @@ class FrozenCopy:
     def map(self, path: str) -> str:
         """Return where a path of the project, or of another root, lies in the copy."""
         best, place = "", ""
-        for root, where in self._pairs:
-            if f"{path}/".startswith(f"{root.path}/") and len(root.path) > len(best):
-                best, place = root.path, where
+        for top, where in [*((root.path, at) for root, at in self._pairs), *self.also_known]:
+            if f"{path}/".startswith(f"{top}/") and len(top) > len(best):
+                best, place = top, where
         return place + path[len(best) :] if best else path
 
     def env(self, environ: Mapping[str, str]) -> dict[str, str]:
@@ -91,7 +94,11 @@ def frozen_copy(home: Home, code: Code) -> FrozenCopy:
     folder, lock = _lock_one(os.path.join(home.journal, "frozen"))
     try:
         tree = os.path.join(folder, "tree")
-        copy = FrozenCopy(folder, lock, _places(code, folder, tree))
+        pairs = _places(relocated(home, code), folder, tree)
+        copy = FrozenCopy(folder, lock, pairs)
+        copy.also_known = [
+            (root.path, place) for root, (_, place) in zip(code.roots, pairs, strict=True)
+        ]
         _update(home, folder, copy)
     except OSError as error:
         os.close(lock)

@@ -27,7 +27,7 @@ def restore(home: Home, code: Code, target: str) -> tuple[str, ...]:
         raise SnapshotError(f"cannot write {target}: {error.strerror}") from None
     target = os.path.realpath(target)
     told: list[str] = []
-    for root, place in places(code, target):
+    for root, place in places(relocated(home, code), target):
         inside = os.path.relpath(place, target)
         if inside.startswith(ROOTS):
             told.append(f"{root.path}: is in {inside}")
@@ -35,6 +35,24 @@ def restore(home: Home, code: Code, target: str) -> tuple[str, ...]:
         lost = write_root(home, root, place) if root.tree else []
         told += [prefix + line for line in left_out(root) + lost]
     return tuple(told)
+
+
+def relocated(home: Home, code: Code) -> Code:
+    """Follow a project that was moved or copied, or a linked worktree that is gone.
+
+    The journal went with the project, so what was borrowed is to be found where it is now.
+    """
+    top = code.roots[0].path if code.roots else home.project
+    here = find_home(top)
+    if top == home.project or (here.project == top and here.common_dir == home.common_dir != ""):
+        return code
+    moved = [
+        root.but(path=home.project + root.path[len(top) :])
+        if f"{root.path}/".startswith(f"{top}/")
+        else root
+        for root in code.roots
+    ]
+    return Code(roots=tuple(moved))
 
 
 def places(code: Code, target: str) -> list[tuple[Root, str]]:
