@@ -91,7 +91,7 @@ class Desk:
 
     def edit_is_gone(self, edit: Unsaved) -> None:
         wait_for(lambda: not still_unsaved(edit), "still unsaved after the save")
-        assert self.unsaved() == []
+        wait_for(lambda: not self.unsaved(), "another is still unsaved after the save")
 
 
 @pytest.fixture
