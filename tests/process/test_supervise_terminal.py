@@ -196,7 +196,7 @@ def environment_folder(screen):
 
 
 def test_ctrl_c_interrupts_the_program_and_is_told(screens, tmp_path):
-    screen = screens(*command("sh", "-c", "echo ready; sleep 1000"))
+    screen = screens(*command(*python("import time", "print('ready')", "time.sleep(1000)")))
     screen.until(b"ready")
     screen.type(b"\x03")
     assert screen.end() == -signal.SIGINT
@@ -290,9 +290,10 @@ def test_bg_lets_it_go_on_without_the_terminal(shell, tmp_path):
     shell.until(b"$ ")
     shell.type(b"bg\n")
     shell.until(b"$ ")
-    shell.type(b"touch go; echo shell$((6*7))\n")
-    shell.until(b"shell42")
+    shell.type(b"touch go\n")
     shell.until(b"went on")
+    shell.type(b"echo shell$((6*7))\n")
+    shell.until(b"shell42")
 
 
 def test_a_start_in_the_background_neither_hangs_nor_touches_the_terminal(shell, tmp_path):
