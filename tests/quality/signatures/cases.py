@@ -1381,3 +1381,305 @@ if __name__ == "__main__":
 """,
     {"message": {"fell": "failed"}},
 )
+
+# ---- A second helping, written after the readers were finished and judged before any was mended
+
+FRESH = len(CASES)
+
+py(
+    "log_prefix_on_each_line",
+    """
+import logging, traceback
+logging.basicConfig(format="%(asctime)s | %(levelname)s | %(process)d | %(message)s")
+def pull():
+    raise LookupError("shard {{n}} is not on this host")
+try:
+    pull()
+except LookupError:
+    for line in traceback.format_exc().splitlines():
+        logging.error(line)
+    raise SystemExit(4)
+""",
+    {"message": {"is not on this host": "is on two hosts"}},
+)
+py(
+    "compose_labels",
+    "def serve():\n    raise OSError('address {{n}} in use')\nserve()\n",
+    {"message": {"in use": "not allowed"}},
+    command="{{py}} train.py 2>&1 | sed 's/^/web-1  | /'; exit 1",
+)
+py(
+    "json_log",
+    """
+import json, sys, traceback
+def pull():
+    raise LookupError("row {{n}} lost")
+try:
+    pull()
+except LookupError as e:
+    print(json.dumps({"level": "error", "ts": 1700000{{n}}.5, "msg": str(e), "exc": traceback.format_exc()}))
+    sys.exit(1)
+""",
+    {"message": {"lost": "found twice"}},
+)
+py(
+    "missing_argument",
+    "class Net:\n    def __init__(self, width, depth):\n        pass\ndef build():\n    return Net({{n}})\nbuild()\n",
+    {"other_argument": {"width, depth": "width, heads"}},
+)
+py(
+    "unbound_local",
+    "def count(xs):\n    for x in xs:\n        total = x\n    return total\ncount([])\n",
+    {"other_name": {"total": "amount"}},
+)
+py(
+    "generator_stop",
+    "def rows():\n    yield next(iter([]))\ndef fit():\n    return list(rows())\nfit()\n",
+    {"function": {"rows": "lines"}},
+)
+py(
+    "decorated",
+    """
+import functools
+def logged(f):
+    @functools.wraps(f)
+    def inner(*a):
+        return f(*a)
+    return inner
+@logged
+def fit(n):
+    raise ValueError(f"cannot fit {n}")
+fit({{n}})
+""",
+    {"message": {"cannot fit": "will not fit"}},
+)
+py(
+    "context_manager_exit",
+    """
+class Lock:
+    def __enter__(self):
+        return self
+    def __exit__(self, *a):
+        raise OSError("lock {{n}} was stolen")
+def fit():
+    with Lock():
+        raise ValueError("first")
+fit()
+""",
+    {"message": {"was stolen": "was broken"}},
+)
+py(
+    "gather",
+    """
+import asyncio
+async def one(i):
+    await asyncio.sleep(0.01 * i)
+    raise ValueError(f"task {i} of {{n}}")
+async def main():
+    await asyncio.gather(*(one(i) for i in range(3)))
+asyncio.run(main())
+""",
+    {"function": {"one(": "single("}},
+)
+py(
+    "warnings_as_errors",
+    "import warnings\ndef old():\n    warnings.warn('old() goes away in {{n}}.0', DeprecationWarning)\nold()\n",
+    {"message": {"goes away": "is gone"}},
+    command="exec {{py}} -W error train.py",
+)
+py(
+    "compile_only",
+    "class A:\n    def f(self)\n        pass\n",
+    {"other": {"def f(self)\n        pass": "x = = 1"}},
+    command="exec {{py}} -m py_compile train.py",
+)
+py(
+    "run_by_make",
+    "def step():\n    raise ValueError('under make {{n}}')\nstep()\n",
+    {"message": {"under make": "below make"}},
+    files={"Makefile": "all:\n\t@$(PY) train.py\n"},
+    command="make PY={{py}}",
+)
+py(
+    "run_by_xargs",
+    "import sys\ndef step(i):\n    raise ValueError(f'item {i} by xargs')\nstep(sys.argv[1])\n",
+    {"message": {"by xargs": "of xargs"}},
+    command="echo {{n}} | xargs {{py}} train.py",
+)
+py(
+    "threads_all_dumped",
+    """
+import faulthandler, os, threading
+faulthandler.enable(all_threads=True)
+stop = threading.Event()
+threading.Thread(target=stop.wait, daemon=True).start()
+def crash():
+    os.abort()
+crash()
+""",
+    {"function": {"crash": "tumble"}},
+)
+py(
+    "traceback_in_message",
+    """
+import subprocess, sys
+def launch():
+    p = subprocess.run([sys.executable, "-c", "def inner():\\n    raise KeyError('deep')\\ninner()"], capture_output=True, text=True)
+    raise RuntimeError("worker {{n}} said:\\n" + p.stderr)
+launch()
+""",
+    {"inner": {"KeyError('deep')": "IndexError('deep')"}},
+)
+case(
+    "unittest_subtests",
+    "exec {{py}} -m unittest test_sub",
+    {
+        "test_sub.py": """{{pad}}
+import unittest
+class Parts(unittest.TestCase):
+    def test_parts(self):
+        for i in range(3):
+            with self.subTest(i=i):
+                self.assertLess(i + {{n}}, 1)
+"""
+    },
+    misses={"other_check": {"assertLess": "assertIsNone", ", 1)": ")"}},
+)
+case(
+    "pytest_deep_with_captured",
+    "exec {{bin}}/pytest -q -p no:cacheprovider tests",
+    {
+        "lib_under_test.py": "{{pad}}\ndef check(x):\n    print('checking', x)\n    return {'a': 1}[x]\n",
+        "tests/conftest.py": "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parents[1]))\n",
+        "tests/test_deep.py": """{{pad}}
+import logging, pytest
+from lib_under_test import check
+def test_logs():
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        logging.exception("caught {{n}}")
+    check("b{{n}}"[:1])
+@pytest.mark.skip
+def test_skipped(): pass
+@pytest.mark.xfail
+def test_known(): assert 0
+""",
+    },
+    misses={"other_key": {'check("b{{n}}"[:1])': 'check("zz")'}},
+    venv=True,
+)
+case(
+    "pytest_exception_group",
+    "exec {{bin}}/pytest -q -p no:cacheprovider tests",
+    {
+        "tests/test_group.py": """{{pad}}
+def test_group():
+    raise ExceptionGroup("many", [ValueError("a {{n}}"), TypeError("b")])
+"""
+    },
+    misses={"other_member": {'TypeError("b")': 'TypeError("c")'}},
+    venv=True,
+)
+py(
+    "numpy_shapes",
+    "import numpy as np\ndef add():\n    return np.zeros({{n}} + 2) + np.zeros((5, 1000))\nadd()\n",
+    {"function": {"add": "plus"}, "other_op": {"np.zeros({{n}} + 2) + ": "np.ones((7, 9)) @ "}},
+    venv=True,
+)
+torch(
+    "embedding",
+    "def embed(i):\n    return torch.nn.functional.embedding(torch.tensor([i]), torch.zeros(2, 3))\nembed({{n}})\n",
+    {"function": {"embed(i)": "look_up(i)", "embed({": "look_up({"}},
+)
+torch(
+    "autograd",
+    "def back():\n    torch.ones({{n}}, requires_grad=True).backward()\nback()\n",
+    {"no_grad": {"requires_grad=True).backward": ").sum().backward"}},
+)
+torch(
+    "inplace",
+    """
+def back():
+    x = torch.ones({{n}}, requires_grad=True)
+    y = x.exp()
+    y.add_(1)
+    y.sum().backward()
+back()
+""",
+    {"leaf": {"y = x.exp()\n    y.add_(1)": "x.add_(1)\n    y = x"}},
+)
+torch(
+    "cuda_missing",
+    "def move():\n    return torch.zeros({{n}}).to('cuda:{{n}}'[:6])\nmove()\n",
+    {"function": {"move": "shift"}},
+)
+py(
+    "torchrun_tee",
+    RANKS.replace("has no data", "has no labels"),
+    {"message": {"has no labels": "has no names"}},
+    command=torch_run.replace("29{{n}}", "29523").replace(" train.py", " --tee 3 train.py"),
+    venv=True,
+)
+c(
+    "c_link_error",
+    "int nowhere(void);\nint main() { return nowhere(); }\n",
+    {"other": {"nowhere": "elsewhere"}},
+)
+c(
+    "c_divide",
+    "int main(int c, char **v) { volatile int z = c - 2; return 7 / z; }\n",
+    group="sigfpe",
+)
+case(
+    "node_syntax",
+    "exec node app.js",
+    {"app.js": "{{pad}}\nlet x = {{n}};\nlet x = 2;\n"},
+    misses={"other": {"let x = 2;": "let = ;"}},
+    hook=False,
+    comment="//",
+)
+case(
+    "node_module",
+    "exec node app.js",
+    {"app.js": "{{pad}}\nrequire('not-installed-here');\n"},
+    misses={"other": {"not-installed-here": "not-installed-there"}},
+    hook=False,
+    comment="//",
+)
+case(
+    "perl_syntax",
+    "exec perl run.pl",
+    {"run.pl": "{{pad}}\nuse strict;\n$total = {{n}};\n"},
+    misses={"other": {"$total": "$amount"}},
+    hook=False,
+)
+case(
+    "java_compile",
+    "exec java Main.java",
+    {
+        "Main.java": "{{pad}}\npublic class Main {\n    public static void main(String[] a) { int x = missing; }\n}\n"
+    },
+    misses={"other": {"missing": "absent"}},
+    hook=False,
+    comment="//",
+)
+case(
+    "diff_of_files",
+    "printf 'a\\nb\\n' > one; printf 'a\\nc\\n' > two; diff one two",
+    misses={"other_file": {"diff one two": "diff one three"}},
+    hook=False,
+)
+case(
+    "shell_test_syntax",
+    "bash run.sh",
+    {"run.sh": "{{pad}}\nset -e\nif [ 1 -eq {{n}}\nthen echo x; fi\nfalse\n"},
+    misses={"other": {"false": "cat /no/such/file"}},
+    hook=False,
+)
+case(
+    "permission",
+    "mkdir -p d && printf '#!/bin/sh\\n' > d/tool && ./d/tool",
+    misses={"missing": {"./d/tool": "./d/other"}},
+    hook=False,
+)

@@ -233,7 +233,21 @@ def test_a_failure_that_never_reached_the_output_gives_way_to_one_that_did():
     assert said("ValueError: shown\n", reports=reports).key[1] == "shown"
 
 
-PATHOLOGICAL = ["x", ".", "a.b:", "/a", "_ ", "=", " ", "-", "1", "File ", "E  ", "at (", "1 passed ,"]
+PATHOLOGICAL = [
+    "x",
+    ".",
+    "a.b:",
+    "/a",
+    "_ ",
+    "=",
+    " ",
+    "-",
+    "1",
+    "File ",
+    "E  ",
+    "at (",
+    "1 passed,",
+]
 
 
 @pytest.mark.parametrize("piece", [*PATHOLOGICAL, "│", "(a", "[rank0]:", "0x", "\t\n"])

@@ -67,6 +67,10 @@ _GROUP_HEADER = re.compile(r"^\s*\+ Exception Group Traceback \(most recent call
 _BOX_END = re.compile(r"^\s*\+-{10,}\s*$")
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
+_STAMPED = re.compile(
+    r"^(?P<stamp>[^\n]{4,160}?)Traceback \(most recent call last\):$", re.MULTILINE
+)
+_STAMPS = 8
 _LOOK_ON = 40
 """Lines of other people's output tolerated between the frames and the exception."""
 _CONTINUED = 3
@@ -76,7 +80,7 @@ _CONTINUED = 3
 def raised_in(text: str) -> list[Raised]:
     """Return the exceptions told in the text, in order; each is the end of its chain."""
     found: list[Raised] = []
-    for label, lines in _streams(plain(text)).items():
+    for label, lines in _streams(_unfolded(plain(text))).items():
         found += [one.but(stream=label) for one in _Reader(lines).read()]
     return sorted(found, key=lambda one: one.at)
 
@@ -120,9 +124,13 @@ def _frames_told(frames: Iterable[Mapping[str, Any]]) -> Iterator[Frame]:
 
 
 def first_of(lines: Sequence[str]) -> str:
-    """Return what of a message counts: its first line with words, and indented ones behind it."""
+    """Return what of a message counts: its first line, or the second if that is empty, and the
+    indented ones behind it.
+    """
     kept: list[str] = []
-    for line in lines:
+    for line in lines[1:] if lines and not lines[0].strip() else lines:
+        if not kept and not line.strip():
+            break
         if kept and (not line[:1].isspace() or not line.strip() or len(kept) > _CONTINUED):
             break
         if line.strip():
@@ -133,13 +141,42 @@ def first_of(lines: Sequence[str]) -> str:
 def _streams(text: str) -> dict[str, list[tuple[int, str]]]:
     """Part the output by the label its launcher put on each line."""
     streams: dict[str, list[tuple[int, str]]] = {"": []}
+    stamps = _stamps(text)
     for number, line in enumerate(text.split("\n")):
         label = ""
         while (peeled := _LABEL.match(line)) is not None:
             label += peeled[0].strip()
             line = line[peeled.end() :]
+        for stamp in stamps:
+            if (stamped := stamp.match(line)) is not None:
+                label += stamp.pattern
+                line = line[stamped.end() :]
+                break
         streams.setdefault(label, []).append((number, line))
     return streams
+
+
+def _stamps(text: str) -> list[re.Pattern[str]]:
+    """Return the prefixes, times and numbers open, of logs that stamp each line of a traceback."""
+    stamps: dict[str, re.Pattern[str]] = {}
+    for header in _STAMPED.finditer(text):
+        shape = re.sub(r"\d+", r"\\d+", re.escape(header["stamp"]))
+        if "\\d" in shape and shape not in stamps and len(stamps) < _STAMPS:
+            following = re.compile(shape + r'(?=\s+File ")')
+            if following.match(text, header.end() + 1):
+                stamps[shape] = re.compile(shape)
+    return list(stamps.values())
+
+
+def _unfolded(text: str) -> str:
+    """Unfold tracebacks that a log has written as one line of JSON."""
+    if "Traceback (most recent call last):\\n" not in text:
+        return text
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        if "Traceback (most recent call last):\\n" in line:
+            lines[i] = line.replace("\\n", "\n").replace('\\"', '"')
+    return "\n".join(lines)
 
 
 class _Reader:
@@ -236,7 +273,7 @@ class _Reader:
                 break
             raised = None if line[:1].isspace() else _RAISED.match(line)
             if raised is not None and _is_exception(raised, skipped):
-                message = self._message(raised["message"] or "", base)
+                message = self._message(raised["message"], base)
                 return Raised(
                     type=raised["type"], message=message, frames=tuple(frames), at=at, how=how
                 )
@@ -263,8 +300,10 @@ class _Reader:
             source=source,
         )
 
-    def _message(self, first: str, base: int) -> str:
+    def _message(self, first: str | None, base: int) -> str:
         self.here += 1
+        if first is None:
+            return ""
         rest = [line for _, line in self.lines[self.here : self.here + _CONTINUED + 1]]
         rest = [line[base:] if not line[:base].strip() else line for line in rest]
         if not first.strip() and rest and rest[0].startswith('"""'):
@@ -383,7 +422,7 @@ class _Reader:
             elif frames and line.startswith("-") and (code := re.match(r"-+> \d+ (.*)", line)):
                 frames[-1] = frames[-1].but(source=code[1].strip())
             elif (raised := _RAISED.match(line)) is not None and raised["type"] == kind:
-                message = self._message(raised["message"] or "", 0)
+                message = self._message(raised["message"], 0)
                 return Raised(type=kind, message=message, frames=tuple(frames), at=at)
             self.here += 1
         return Raised(type=kind, frames=tuple(frames), at=at, how="cut")

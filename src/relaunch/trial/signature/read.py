@@ -66,6 +66,8 @@ _ADVICE = re.compile(r"\.? (?:Did you mean: .*\?|Did you forget to import .*\?|O
 _ERRORISH = re.compile(
     r"(?i)error|exception|fatal|fail|cannot|can't|abort|assert|panic|undefined|denied|no such"
     r"|not found|unable|invalid|usage:|unexpected|missing|bad |refused|died|killed"
+    r"|requires?\b|must\b|expected|illegal|unknown|mismatch|overflow|exceed|unresolved|corrupt|broken|unsupported"
+    r"|limit"
 )
 _AT = re.compile(
     r"^[ \t]+at (?:async )?(?P<name>[\w.$<>\[\] /]+?) ?\((?P<place>[^)]*)\)", re.MULTILINE

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from relaunch.record import Record
 from relaunch.trial.signature.normalise import wash
-from relaunch.trial.signature.python import first_of, raised_in
+from relaunch.trial.signature.python import Raised, first_of, raised_in
 
 
 class FailedTest(Record):
@@ -126,7 +126,7 @@ def _why(body: str) -> tuple[str, str, str]:
     if (raised := raised_in(body)) and raised[-1].type:
         last = raised[-1]
         at = f"{_base(last.frames[-1].file)}:{last.frames[-1].line}" if last.frames else ""
-        return _last(last.type), last.message, at
+        return _last(last.type), " ".join((last.message, *_leaves(last))), at
     if (line := _LINE_STYLE.search(body)) is not None:
         typed = _TYPED.match(line["said"])
         at = f"{_base(line['file'])}:{line['line']}"
@@ -134,6 +134,11 @@ def _why(body: str) -> tuple[str, str, str]:
             return _last(typed["type"]), typed["message"] or "", at
         return "AssertionError", line["said"], at
     return "", "", ""
+
+
+def _leaves(raised: Raised) -> list[str]:
+    """Return the members of a group, sorted."""
+    return sorted(f"({one.type}: {one.message}{_leaves(one) or ''})" for one in raised.members)
 
 
 def _type_said(why: str) -> str:
