@@ -71,8 +71,18 @@ def test_a_hundred_thousand_tiny_writes_arrive_in_order(tmp_path):
     assert ran.stdout == b"".join(b"%d\n" % n for n in range(100000))
 
 
-def test_every_exit_code_is_passed_through(tmp_path):
-    codes = [0, 1, 2, 3, 77, 125, 126, 127, 128, 130, 200, 254, 255]
+def test_every_exit_code_is_seen_and_some_are_passed_through(tmp_path):
+    lines = (
+        "import os",
+        "from relaunch.proc.supervise import supervise",
+        "def code(n):",
+        "    words = ['sh', '-c', 'exit %d' % n]",
+        "    return supervise(words, cwd='/', env=os.environ, chunk=print).exit_code",
+        "print([n for n in range(256) if code(n) != n])",
+    )
+    ran = subprocess.run(python(*lines), capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("[]\n", "")
+    codes = [0, 1, 125, 128, 255]
     assert [run(tmp_path, "sh", "-c", f"exit {code}").returncode for code in codes] == codes
 
 
