@@ -36,6 +36,8 @@ class World:
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m relaunch "$@"\n')
         script.chmod(0o755)
         self.env = self._env()
+        # These tests run on an editable install of this very checkout: leave it out of snapshots.
+        self.settings("[record]\nalso = []\n")
         self.git("init", "-q", "-b", "main")
         self.write("README.md", "a project\n")
         self.commit("start")
@@ -61,6 +63,12 @@ class World:
             "LC_ALL": "C.UTF-8",
             "TERM": "xterm-256color",
         }
+
+    def settings(self, text: str) -> None:
+        """Write the user's own settings."""
+        path = Path(self.env["XDG_CONFIG_HOME"]) / "relaunch" / "config.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
     @property
     def journal(self) -> Path:

@@ -93,6 +93,28 @@ def test_other_packages_make_another_attempt(train, tmp_path):
     assert "pack" in train.rl("diff", "1", "2").stdout
 
 
+def test_the_code_of_an_editable_install_is_kept_too(train, tmp_path):
+    library = tmp_path / "library"
+    (library / "src").mkdir(parents=True)
+    (library / "pyproject.toml").write_text("[project]\nname = 'lib'\nversion = '1'\n")
+    (library / "src" / "lib.py").write_text("VALUE = 'then'\n")
+    train.git("init", "-q", cwd=library)
+    before = sorted(p.name for p in (library / ".git").rglob("*"))
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    site = next(venv.glob("lib/python3*/site-packages"))
+    (site / "__editable__.lib-1.pth").write_text(f"{library / 'src'}\n")
+    train.settings("")
+    train.write("train.py", "import lib; print(lib.VALUE)\n")
+    words = ["--", str(venv / "bin" / "python"), "train.py"]
+    assert train.rl(*words).stdout == "then\n"
+    (library / "src" / "lib.py").write_text("VALUE = 'now'\n")
+    assert train.rl("again", "1").stdout == "then\n"
+    ran = train.rl(*words)
+    assert (ran.stdout, "rl #2 " in ran.stderr) == ("now\n", True)
+    assert sorted(p.name for p in (library / ".git").rglob("*")) == before
+
+
 def test_resets_stop_at_the_first_failure_and_the_attempt_is_kept(train):
     ran = python(train, "--reset", "false", "--reset", "touch second")
     assert ran.returncode == 2

@@ -136,6 +136,26 @@ def test_a_set_is_one_trial_like_any_other_and_frozen_too(sets):
     assert sets.rl("-s", "base").returncode == 0
 
 
+def test_a_set_that_git_ignores_is_told_apart_and_frozen(sets):
+    sets.write(".gitignore", "conf\nconf@*\n")
+    words = ["-s", "bf16", "--", "cat", "conf/precision.yaml"]
+    assert "rl #1 " in sets.rl(*words).stderr
+    assert "rl #1.2 " in sets.rl(*words).stderr
+    sets.write("conf@bf16/precision.yaml", "dtype: fp8\n")
+    assert "rl #2 " in sets.rl(*words).stderr
+    assert sets.rl("--frozen", *words).stdout == "dtype: fp8\n"
+    copy = next((sets.journal / "frozen").glob("*/tree"))
+    assert (copy / "conf" / "precision.yaml").resolve().is_relative_to(copy.resolve())
+
+
+def test_again_runs_the_set_as_it_was_then(sets):
+    words = ["-s", "bf16", "--", "cat", "conf/precision.yaml"]
+    sets.rl(*words)
+    sets.write("conf@bf16/precision.yaml", "dtype: fp8\n")
+    assert sets.rl("again", "1").stdout == "dtype: bf16\nlr: 1\n"
+    assert sets.rl(*words).stdout == "dtype: fp8\n"
+
+
 def test_two_trials_at_once_never_mix_their_sets(sets):
     sets.write(
         "train.py",

@@ -75,7 +75,7 @@ class Attempt:
     def _run(self, place: Place) -> Outcome:
         python = interpreter(self.recipe.argv, place.env, self.recipe.cwd)
         self._take_code(place.env, python)
-        self._begin(place.env, python)
+        self._begin(place, python)
         self._announce()
         writer = self.journal.output(self.trial) if self.trial else None
         try:
@@ -132,7 +132,8 @@ class Attempt:
             except OSError as error:
                 self._warn(f"the code after the reset is not recorded: {_reason(error)}")
 
-    def _begin(self, env: Mapping[str, str], python: Interpreter | None) -> None:
+    def _begin(self, place: Place, python: Interpreter | None) -> None:
+        env = place.env
         journal = self.journal
         record = self.project.settings.record
         salt = facts.journal_salt(journal.home)
@@ -156,7 +157,8 @@ class Attempt:
         try:
             if python:
                 start["packages"] = facts.packages(journal.home, python.site_packages)
-            identity = self._identity(env, start["packages"], salt)
+            surroundings = facts.digest(start["packages"], place.set_digest())
+            identity = self._identity(env, surroundings, salt)
             start["identical_to"] = journal.first_with(identity) if identity else ""
             self.trial = journal.begin(start, identity=identity)
             if self.name:
@@ -169,7 +171,7 @@ class Attempt:
         if self._no_code:
             self._warn(f"the code is not recorded: {self._no_code}")
 
-    def _identity(self, env: Mapping[str, str], packages: str, salt: bytes) -> str:
+    def _identity(self, env: Mapping[str, str], surroundings: str, salt: bytes) -> str:
         """Name all that decides what the program does; nothing when the code is not known."""
         if self.code is None:
             return ""
@@ -180,7 +182,7 @@ class Attempt:
             os.path.relpath(recipe.cwd, self.project.home.project),
             repr(recipe.resets),
             recipe.config_set,
-            packages,
+            surroundings,
             facts.environment_digest(env, salt=salt),
         )
 

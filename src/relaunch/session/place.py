@@ -49,6 +49,7 @@ class Place:
             self._sets,
             recipe.config_set,
             journal=project.home.journal,
+            label=f"`{' '.join(recipe.argv)}`",
             tell=lambda text: tell(Warned(text=text)),
         )
         held.__enter__()
@@ -75,10 +76,7 @@ class Place:
         copy = frozen_copy(self.project.home, code)
         self._copy = copy
         if self._sets is not None and self._sets.links and self.recipe.config_set:
-            from relaunch.trial.place.sets import point, targets_for
-
-            for link, target in targets_for(self._sets, self.recipe.config_set).items():
-                point(copy.map(link), target)
+            self._put_set_into(copy, self._sets, self.recipe.config_set)
         self.env.update(copy.env(self.env))
         cwd = copy.map(self.recipe.cwd)
         self.env["PWD"] = cwd
@@ -86,6 +84,28 @@ class Place:
         argv = [copy.map(word) if word.startswith(top) else word for word in self.recipe.argv]
         self.recipe = self.recipe.but(cwd=cwd, argv=tuple(argv))
         self.roots = tuple(map(copy.map, (root.path for root in code.roots)))
+
+    def _put_set_into(self, copy: FrozenCopy, sets: ConfigSets, name: str) -> None:
+        """Turn the copy's own links; a set that git ignores is not in it yet, and copied there."""
+        from relaunch.trial.place.sets import point, targets_for
+
+        targets = {copy.map(link): target for link, target in targets_for(sets, name).items()}
+        variants = [os.path.join(os.path.dirname(link), t) for link, t in targets.items()]
+        if all(os.path.exists(path) and not os.path.islink(path) for path in variants):
+            for link, target in targets.items():
+                point(link, target)
+        else:
+            from relaunch.trial.place.setedit import copy_into
+
+            copy_into(sets, name, copy.path)
+
+    def set_digest(self) -> str:
+        """Return what the set in place says; git may ignore it, so the code does not tell."""
+        if self._sets is None:
+            return ""
+        from relaunch.trial.place.sets import content_digest
+
+        return content_digest(self._sets)
 
     def close(self) -> None:
         """Put the world back; safe to call twice."""

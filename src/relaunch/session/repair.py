@@ -6,6 +6,7 @@ import os
 
 from relaunch.errors import JournalError
 from relaunch.events import Warned
+from relaunch.trial.place.sets import STATE as SETS_STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 
 def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
     """Look at trials that began and never finished; usually none, and this is one listing."""
-    from relaunch.trial.place.hold import repair_sets
-
-    repair_sets(project.home.journal)
     journal = project.journal
+    if os.path.exists(os.path.join(journal.home, SETS_STATE)):
+        from relaunch.trial.place.hold import repair_sets
+
+        repair_sets(journal.home)
     for trial_id in journal.unfinished():
         try:
             trial = journal.load(trial_id)

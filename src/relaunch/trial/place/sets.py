@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 BASE = "base"
-_STATE = "sets.json"
+STATE = "sets.json"
 _KNOWN = "sets.links.json"
 _BIG = 1 << 20
 
@@ -270,19 +270,19 @@ def _repair_conversion(link: str, base: str, target: str) -> None:
 
 def read_state(journal: str) -> dict[str, Any]:
     """Return what is going on with the links; empty when nothing is."""
-    state = _read(os.path.join(journal, _STATE))
+    state = _read(os.path.join(journal, STATE))
     return state if isinstance(state, dict) else {}
 
 
 def write_state(journal: str, state: Mapping[str, Any]) -> None:
     """Say what is about to happen to the links, before it does."""
-    _write(os.path.join(journal, _STATE), dict(state))
+    _write(os.path.join(journal, STATE), dict(state))
 
 
 def drop_state(journal: str) -> None:
     """Say that nothing is going on any more."""
     try:
-        os.unlink(os.path.join(journal, _STATE))
+        os.unlink(os.path.join(journal, STATE))
     except FileNotFoundError:
         pass
 
