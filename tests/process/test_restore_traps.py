@@ -153,6 +153,22 @@ def test_a_submodule_that_became_a_plain_folder_is_kept_with_its_files(
     assert given(project, project.take(), tmp_path) == facts(project.top)
 
 
+def test_a_big_file_whose_folder_becomes_a_repository_belongs_to_that(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write("lib/weights.bin", b"w" * 5000)
+    assert [out.path for out in project.take(max_file=4096).roots[0].left_out] == [
+        "lib/weights.bin"
+    ]
+    Project(project.top / "lib")
+    project.write("lib/weights.bin", b"small now")
+    code = project.take(max_file=4096)
+    assert [root.new for root in code.roots] == [(), ()]
+    assert [len(root.left_out) for root in code.roots] == [0, 0]
+    assert given(project, code, tmp_path) == facts(project.top)
+    assert project.take(max_file=4096) == code
+
+
 def test_empty_folders_are_given_back_and_are_part_of_the_identity(
     project: Project, tmp_path: Path
 ) -> None:

@@ -281,6 +281,7 @@ class _Taker:
         left = [path for path in self.data["left"] if path[-1] != "/"]  # no closed folders
         names = {*listing.touched, *files, *suspects, *left, *forced}
         names.update(self.data.pop("dropped", ()))
+        names -= self._of_nested(names - listing.touched)
         choice = choose(
             self.top, names - {*self.data["links"]} - lost, self.data["left"], self.caps
         )
@@ -297,6 +298,11 @@ class _Taker:
         self._name()
         grown = inner.files or forced  # where there seemed to be folders without files
         return bool(grown or lost or choice.covered or self._emptied(drop | gone))
+
+    def _of_nested(self, names: Iterable[str]) -> set[str]:
+        """Name the files that belong to a repository of their own by now."""
+        tops = tuple(f"{nested}/" for nested in self.nested)
+        return {path for path in names if path.startswith(tops)} if tops else set()
 
     def _emptied(self, paths: Iterable[str]) -> bool:
         """Tell whether a folder is left from which a file of ours is gone: it may be empty."""
