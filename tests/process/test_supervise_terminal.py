@@ -341,6 +341,19 @@ def test_a_hung_up_terminal_ends_the_program(screens, tmp_path):
     assert not is_running(int((tmp_path / "pid").read_text()))
 
 
+def test_a_background_program_ends_with_its_terminal(shell, tmp_path):
+    shell.type(line(tmp_path, "sh", "-c", "echo ready; read word") + b" &\n")
+    shell.until(b"ready")
+    us = int((tmp_path / "rl.pid").read_text())
+    os.kill(shell.pid, signal.SIGKILL)
+    os.waitpid(shell.pid, 0)
+    shell.pid = 0
+    os.close(shell.fd)
+    shell.fd = os.open(os.devnull, os.O_RDONLY)
+    wait_until(lambda: not is_running(us))
+    assert ended(tmp_path)["signal"] == signal.SIGHUP
+
+
 def test_out_of_time_on_a_terminal(screens, tmp_path):
     screen = screens(*command("sh", "-c", "sleep 1014"), options={"timeout_s": 0.3})
     assert screen.end() == -signal.SIGTERM

@@ -76,6 +76,9 @@ class TerminalSupervision(Supervision):
         if self._keyboard and not self._terminal.is_raw:
             self.relay.turn(_LOOK_FOR_FOREGROUND_S)
             self._take_terminal()
+            if not self._terminal.is_there():  # nobody tells a job in the background
+                self._keyboard = False
+                self.forward(_signal.SIGHUP, to_group=True)
         else:
             self.relay.turn()
 
@@ -88,6 +91,8 @@ class TerminalSupervision(Supervision):
             self._take_terminal()  # before the program draws on it
         if self.pid:
             send(-self.pid if to_group else self.pid, signal)
+            if signal == _signal.SIGHUP and not self._terminal.is_there():
+                send(-self.pid, _signal.SIGCONT)  # as the kernel does: who is stopped must see it
 
     def look_at_program(self) -> None:
         """Nothing to see: the keeper is its parent, and tells."""

@@ -65,6 +65,14 @@ class Terminal:
         except OSError:
             return False
 
+    def is_there(self) -> bool:
+        """Tell whether it is still a terminal, and not one that was hung up."""
+        try:
+            termios.tcgetattr(self.fd)
+        except termios.error:
+            return False
+        return True
+
     def make_raw(self) -> None:
         """Hand every key on untouched; does nothing in the background."""
         if not self.is_ours():
