@@ -56,7 +56,7 @@ class Run:
 
     @property
     def errors(self):
-        return [error for report in self.reports for error in report["errors"]]
+        return [error for report in self.reports for error in report["exceptions"]]
 
     @property
     def left_over(self):
@@ -82,7 +82,7 @@ def test_a_failure_is_reported_exactly_and_the_output_is_untouched(tmp_path, pyt
     assert run.hooked == run.plain
     assert run.hooked[0] == 1
     (report,) = run.reports
-    (error,) = report["errors"]
+    (error,) = report["exceptions"]
     assert report["schema"] == SCHEMA
     assert report["executable"] == python
     assert (error["type"], error["message"], error["thread"]) == ("ValueError", "loss is nan", None)
@@ -322,7 +322,7 @@ def test_a_forked_child_tells_its_own_story_only(tmp_path):
         """,
     )
     assert run.hooked[0] == run.plain[0] == 0
-    told = sorted([error["type"] for error in report["errors"]] for report in run.reports)
+    told = sorted([error["type"] for error in report["exceptions"]] for report in run.reports)
     assert told == [["KeyError"], ["ZeroDivisionError"]]
 
 
@@ -398,7 +398,7 @@ def test_packages_asked_for_are_named_with_their_files(tmp_path, python):
     )
     assert run.hooked == run.plain
     (report,) = run.reports
-    assert report["errors"] == []
+    assert report["exceptions"] == []
     assert {name: Path(file).parent for name, file in report["loaded"].items()} == {
         "mypkg": package
     }

@@ -174,7 +174,8 @@ def _facts(src, started):
         "site_packages": [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))],
         "runner": "pytest" if "_pytest" in sys.modules else "",
         "started": started,
-        "errors": list(_state["errors"]),
+        "when": _now(),
+        "exceptions": list(_state["errors"]),
         "loaded": dict((name, _file_of(name)) for name in src.split(",") if name in sys.modules),
     }
 

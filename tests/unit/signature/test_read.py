@@ -204,7 +204,7 @@ def test_a_pin_by_hand_counts_over_everything_else():
 
 
 def report(*errors, started=0.0, **more):
-    return {"schema": 1, "started": started, "errors": list(errors), **more}
+    return {"schema": 1, "started": started, "exceptions": list(errors), **more}
 
 
 def error(message, time=1.0, kind="ValueError", name="step", **more):

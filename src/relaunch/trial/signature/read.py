@@ -185,7 +185,7 @@ def _told(reports: Sequence[Mapping[str, Any]], text: str) -> Raised | None:
     for report in reports:
         if report.get("runner"):
             continue  # a test runner keeps the last exception of any test, skipped ones too
-        for error in report.get("errors", ()):
+        for error in report.get("exceptions", ()):
             started, time = float(report.get("started") or 0), float(error.get("time") or 0)
             told.append((started, time, told_by(error)))
     told = [one for one in told if _visible(one[2], text)] or told
