@@ -161,11 +161,37 @@ def test_a_threads_failure_is_reported_though_the_program_goes_on(tmp_path, pyth
     )
     assert run.hooked == run.plain
     assert run.hooked[0] == 0
-    if sys.version_info >= (3, 8) and version_of(python).startswith(("2.", "3.6", "3.7")):
+    if version_of(python).startswith(("2.", "3.6", "3.7")):
         return  # those have no hook for threads; the text tells
     (error,) = run.errors
     assert (error["type"], error["thread"]) == ("KeyError", "loader")
     assert names(error)[-1] == "work"
+
+
+@every_python
+def test_threads_are_watched_though_a_pth_file_imported_threading_first(tmp_path, python):
+    version = version_of(python)
+    if version.startswith(("2.", "3.6", "3.7")) or version == "this":  # a venv has no user site
+        pytest.skip("no hook for threads, or no user site")
+    short = ".".join(version.split(".")[:2])
+    site = tmp_path / "base" / "lib" / f"python{short}" / "site-packages"
+    site.mkdir(parents=True)
+    (site / "early.pth").write_text("import threading\n")
+    run = Run(
+        tmp_path,
+        python,
+        """\
+        import sys
+        t = sys.modules["threading"].Thread(target=lambda: 1 / 0, name="early")
+        t.start()
+        t.join()
+        """,
+        env={"PYTHONUSERBASE": str(tmp_path / "base")},
+    )
+    assert run.hooked == run.plain
+    assert [(error["type"], error["thread"]) for error in run.errors] == [
+        ("ZeroDivisionError", "early")
+    ]
 
 
 def test_a_thread_hook_set_by_the_program_is_the_one_that_is_called(tmp_path):
