@@ -67,7 +67,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--rl", metavar="PATH", help="measure this rl, not one installed from the checkout"
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.write and (options.only or options.rl):
+        parser.error("--write takes a whole run of the checkout")
+    return options
 
 
 def _prepare(options: argparse.Namespace, work: Path) -> Run:

@@ -23,7 +23,7 @@ from statistics import median
 
 PR_SET_CHILD_SUBREAPER = 36
 _KEPT_BYTES = 4000
-_PATIENCE_S = 120
+_PATIENCE_S = 300
 """A command that has not ended by then is killed, and was not measured."""
 
 

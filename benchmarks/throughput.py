@@ -118,7 +118,7 @@ def measure(run: Run) -> Table:
     cwd, env = repository(run, "throughput", BARE, install.bare(run.python))
     copy = run.work / "copy"
     contestants = [_contestant(run, relay, size_mb, cwd, env, copy) for relay in relays]
-    costs = compete(contestants, 3 if run.quick else 5)
+    costs = compete(contestants, 3)
     copy.unlink(missing_ok=True)
     run.keep("throughput", costs)
     rates = {relay.name: _rates(relay, size_mb, costs[relay.name]) for relay in relays}
