@@ -144,6 +144,24 @@ def test_files_that_the_users_own_excludes_no_longer_ignore_are_seen(
     assert "secret.py" in counted.project.take().roots[0].new
 
 
+def test_a_new_file_beside_nothing_but_a_submodule_is_seen(
+    counted: Counted, tmp_path: Path
+) -> None:
+    library = Project(tmp_path / "library")
+    library.write("lib.py", "y = 1\n")
+    library.commit()
+    counted.project.git("submodule", "--quiet", "add", str(library.top), "third/party/lib")
+    counted.project.commit()
+    counted.project.take()
+    time.sleep(0.03)
+    counted.project.take()
+    counted.project.write("third/party/new.py", "n = 1\n")
+    os.mkfifo(counted.project.top / "third" / "pipe")
+    root = counted.project.take().roots[0]
+    assert root.new == ("third/party/new.py",)
+    assert [out.path for out in root.left_out] == ["third/pipe"]
+
+
 def test_what_happens_in_nested_repositories_is_seen(counted: Counted, tmp_path: Path) -> None:
     nested = Project(counted.project.top / "pkg" / "nested")
     nested.write("deep/lib.py", "y = 1\n")

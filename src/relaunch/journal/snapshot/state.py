@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMAT = 3
+_KEYS = {"head", "tree", "changed", "new", "deleted", "left", "empty", "named", "nested"}
+_KEYS |= {"links", "unsettled", "folders", "forced", "problem"}
 TICK_NS = 11_000_000
 """Coarsest step of file times to reckon with: two writes within it can have equal times."""
 
@@ -39,7 +41,7 @@ class Remembered:
             data = read_json(self.file) or {}
         except JournalError:
             data = {}
-        self.data = data if data.get("format") == FORMAT else {}
+        self.data = data if data.get("format") == FORMAT and data.keys() >= _KEYS else {}
         if not self.holds():
             self.data = {}
 

@@ -25,7 +25,7 @@ from relaunch.journal.snapshot.listing import (
 )
 from relaunch.journal.snapshot.repository import SKIPPED_OUTSIDE_GIT
 from relaunch.journal.snapshot.state import look
-from relaunch.journal.snapshot.workindex import Stale, WorkIndex
+from relaunch.journal.snapshot.workindex import Raced, Stale, WorkIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from relaunch.journal.snapshot.choose import Choice, Left
 
 DEFAULT_CAPS = Caps()
+_RACES = 20
 _LOOKS = 4
 """How often git is asked anew when a folder took the place of a file, and the like."""
 
@@ -52,6 +53,7 @@ def take(
     todo = [(PROJECT, home.project), *extra_roots]
     while todo:
         kind, path = todo.pop(0)
+        path = os.path.abspath(path)
         if path in seen:
             continue
         seen.add(path)
@@ -86,10 +88,13 @@ def _take_root(home: Home, kind: str, path: str, caps: Caps) -> tuple[Root, list
         index.passing = kind == NESTED and not inside
         taker = _Taker(index, caps if kind == PROJECT else caps.but(also=()))
         return taker.take().but(kind=kind), sorted(taker.nested)
-    except SnapshotError as error:
-        if kind == PROJECT:
+    except (SnapshotError, OSError) as error:
+        if kind == PROJECT and isinstance(error, SnapshotError):
             raise
-        return Root(path=path, kind=kind, base="", tree="", problem=error.message), []
+        fault = f"the code in {path} cannot be kept: {error}"
+        if kind == PROJECT:
+            raise SnapshotError(fault) from None
+        return Root(path=path, kind=kind, base="", tree="", problem=fault), []
 
 
 def _home_of(home: Home, kind: str, path: str) -> Home:
@@ -103,20 +108,24 @@ def _home_of(home: Home, kind: str, path: str) -> Home:
 
 
 def _changed_since(index: WorkIndex, root: Root) -> Iterable[str]:
-    index.remembered.load()
-    data = index.remembered.data
-    try:
-        fresh = data.get("tree") != root.tree
-        suspects = [] if fresh else _suspects(index.top, data["unsettled"])[0]
-        if fresh or suspects:
-            index.own()
-            index.drop(suspects)
-            index.read_tree(root.tree)
-        return index.touched().difference(data.get("links", ()))
-    except Stale as error:
-        raise SnapshotError(str(error)) from None
-    finally:
-        index.discard()
+    for races in range(_RACES):
+        index.remembered.load()
+        data = index.remembered.data
+        try:
+            fresh = data.get("tree") != root.tree
+            suspects = [] if fresh else _suspects(index.top, data["unsettled"])[0]
+            if fresh or suspects or races:
+                index.own()
+                index.drop(suspects)
+                index.read_tree(root.tree)
+            return index.touched().difference(data.get("links", ()))
+        except Raced:
+            continue
+        except Stale as error:
+            raise SnapshotError(str(error)) from None
+        finally:
+            index.discard()
+    raise SnapshotError(f"other snapshots of {index.top} were quicker every time")
 
 
 def _suspects(top: str, unsettled: dict[str, list[int]]) -> tuple[list[str], dict[str, list[int]]]:
@@ -148,17 +157,22 @@ class _Taker:
 
     def take(self) -> Root:
         """Take it; what cannot be used of the past is forgotten, and all is looked at anew."""
-        for patience in (2, 1, 0):
+        patience, races = 2, 0
+        while True:
             try:
-                return self._take()
+                return self._take(alone=races > 0)
+            except Raced as error:
+                races += 1
+                if races > _RACES:
+                    raise SnapshotError(str(error)) from None
             except Stale as error:
                 if not patience:
                     raise SnapshotError(str(error)) from None
+                patience -= 1
                 self.index.remembered.forget()
                 self._mend()
             finally:
                 self.index.discard()
-        raise AssertionError
 
     def _mend(self) -> None:
         try:
@@ -166,11 +180,14 @@ class _Taker:
         except OSError as error:
             raise SnapshotError(f"{self.index.repo.path}: {error.strerror}") from None
 
-    def _take(self) -> Root:
+    def _take(self, alone: bool) -> Root:
+        """Take it once; `alone` works on a copy from the start, which nobody can take away."""
         self.nested = []
         remembered = self.index.remembered
         remembered.load()
         before = remembered.data
+        if alone:
+            self.index.own()
         if before and not self.index.repo.has(before["tree"]):
             remembered.data = before = {}
         self.data = {"left": {}, "unsettled": {}, "links": [], "folders": {}, **before}
@@ -254,7 +271,7 @@ class _Taker:
         self.index.drop(other)
         same = files.keys() - set(other)
         left = {path: was for path, was in self.data["left"].items() if path not in same}
-        self.folders.only(folders_of(files))
+        self.folders.only(folders_of([*files, *links]))
         unsettled = {path: was for path, was in files.items() if was is not None}
         self.data |= {"links": links, "left": left, "unsettled": unsettled}
         self.data["dropped"] = other

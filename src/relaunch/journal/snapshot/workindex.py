@@ -26,6 +26,10 @@ class Stale(Exception):
     """What we remembered cannot be used: forget it and look anew."""
 
 
+class Raced(Stale):
+    """Another snapshot was published while we looked: what it left is good, look at that."""
+
+
 class WorkIndex:
     """The index of one work tree; reading uses the published one until `own` makes a copy."""
 
@@ -54,7 +58,7 @@ class WorkIndex:
             known = bool(self.remembered.data)
             self.copy = self.remembered.copy()
             if known and not self.remembered.data:
-                raise Stale("other snapshots were quicker every time")
+                raise Raced(f"other snapshots of {self.top} were quicker every time")
 
     def discard(self) -> None:
         """Remove the copy unless it was published."""
@@ -78,7 +82,8 @@ class WorkIndex:
         words = [word for word in LIST if word != "--directory"] if below else LIST
         args = self._excluding(excludes, words)
         done = self.repo.git(self.top, *args, "--", *below, index=self.path, borrow=self.lean)
-        if done.code or (not self.copy and not self.remembered.holds()):
+        self._check()
+        if done.code:
             raise Stale(f"git ls-files in {self.top}: {complaint(done)}")
         return read_listing(done.out)
 
@@ -99,9 +104,13 @@ class WorkIndex:
     def touched(self) -> frozenset[str]:
         """Name the files of the index that are modified or gone."""
         out = self.git(*TOUCHED, lean=True)
-        if not self.copy and not self.remembered.holds():
-            raise Stale("other snapshots were quicker every time")
+        self._check()
         return read_listing(out).touched
+
+    def _check(self) -> None:
+        """Make sure that git has read the very index we mean, and not found it gone."""
+        if not self.copy and self.remembered.data and not self.remembered.holds():
+            raise Raced(f"other snapshots of {self.top} were quicker every time")
 
     def entries(self) -> Iterator[tuple[str, str, str]]:
         """Give mode, object and path of all that is in the index."""
