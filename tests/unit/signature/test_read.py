@@ -273,3 +273,18 @@ def test_a_long_log_before_the_traceback_is_no_matter():
 def test_a_chunk_with_a_failing_event_is_noticed(data):
     assert looks_failing(data)
     assert not looks_failing(b"epoch 1 loss 0.3\n")
+
+
+def test_an_internal_error_of_pytest_is_read_behind_its_label():
+    text = """\
+INTERNALERROR> Traceback (most recent call last):
+INTERNALERROR>   File "/v/site-packages/_pytest/main.py", line 10, in wrap_session
+INTERNALERROR>     config._do_configure()
+INTERNALERROR>   File "/proj/tests/conftest.py", line 5, in pytest_configure
+INTERNALERROR>     config.inicfg
+INTERNALERROR> DeprecationWarning: config.inicfg is deprecated
+"""
+    found = identify(text=text, exit_code=3, signal=None, project=["/proj"])
+    assert found is not None
+    assert found.kind == "exception"
+    assert found.title == "conftest.py:5 DeprecationWarning: config.inicfg is deprecated"

@@ -43,13 +43,14 @@ class Raised(Record):
     """uncaught (empty), thread, ignored, logged, process, cut"""
 
 
-# Labels that launchers put before every line: torch, torchrun, mpirun, ray, srun, compose.
+# Labels before every line: torch, torchrun, mpirun, ray, srun, compose, pytest.
 _LABEL = re.compile(
     r"\[(?:rank|default|trainer|worker)\w*?-?\d+\]:? ?"
     r"|\[\d+,\d+\]<std(?:err|out)>: ?"
     r"|\([\w.-]+(?:\([^()]*\))? pid=\d+[^()]*\) ?"
     r"|\d{1,4}: (?=\s|\S)"
     r"|[\w.-]+ +\| "
+    r"|INTERNALERROR> ?"  # pytest, of a fault in a plugin or a conftest
 )
 _HEADER = re.compile(
     r"^(?P<before>.*?)Traceback \(most recent call last\)(?::?\s*| [─-]+[╮+┐]\s*)$"
