@@ -21,14 +21,14 @@ from tests.supervising import (
 )
 
 ON_EACH_SIGNAL = (
-    "import signal, sys, os",
+    "import os, signal, time",
     "def note(number, frame):",
     "    os.write(1, b'got %d.\\n' % number)",
     "for number in signal.valid_signals():",
     "    if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD):",
     "        signal.signal(number, note)",
     "os.write(1, b'ready\\n')",
-    "while True: signal.pause()",
+    "while True: time.sleep(0.01)",
 )
 
 
@@ -125,12 +125,12 @@ def test_a_large_paste_into_a_slow_reader_is_complete(screens):
 
 def test_a_changed_window_size_is_told_once(screens):
     program = python(
-        "import os, signal",
+        "import os, signal, time",
         "def told(*_): print('now', *os.get_terminal_size())",
         "signal.signal(signal.SIGWINCH, told)",
         "signal.signal(signal.SIGUSR1, lambda *_: exit(0))",
         "print('ready')",
-        "while True: signal.pause()",
+        "while True: time.sleep(0.01)",
     )
     screen = screens(*command(*program))
     screen.until(b"ready")
@@ -388,7 +388,7 @@ def test_a_full_screen_program_draws_again_after_fg(shell, tmp_path):
         "import signal, sys, time",
         "signal.signal(signal.SIGWINCH, lambda *_: print('drawn'))",
         "print('ready')",
-        "while True: signal.pause()",
+        "while True: time.sleep(0.01)",
     )
     shell.type(line(tmp_path, *program) + b"\n")
     shell.until(b"ready")
