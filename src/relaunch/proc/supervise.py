@@ -12,7 +12,7 @@ from relaunch.proc.prctl import become_subreaper, forbid_core_dump
 from relaunch.proc.relay import Relay
 from relaunch.proc.signals import Signals
 from relaunch.proc.standard import are_one_file, enlarge, let_go_of_stdin, plug
-from relaunch.proc.tree import MARKER, Tree, end_all, leftovers, processes, send
+from relaunch.proc.tree import MARKER, Tree, end_marked, processes, send
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -205,7 +205,7 @@ class Supervision:
     def after_our_death(self, let_live: bool) -> None:
         """Clean up in the guard when we were killed."""
         if not let_live:
-            end_all(leftovers(self.marker))
+            end_marked(self.marker)
 
     def interrupted(self) -> None:
         """Count a Ctrl-C; the second within two seconds ends everything."""

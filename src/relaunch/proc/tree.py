@@ -234,6 +234,20 @@ def leftovers(marker: str) -> list[int]:
     return found
 
 
+def end_marked(marker: str) -> None:
+    """End every process of the trial `marker`, looking again until none shows for a while.
+
+    One that is just about to become another program has no environment to be read.
+    """
+    quiet_looks = looks = 0
+    while quiet_looks < 4 and looks < 40:
+        pids = leftovers(marker)
+        end_all(pids)
+        quiet_looks = 0 if pids else quiet_looks + 1
+        looks += 1
+        time.sleep(0.05)
+
+
 def end_all(pids: Iterable[int], *, grace_s: float = TERM_GRACE_S) -> list[int]:
     """End processes that are not our children: ask, wait, insist. Return who is still there."""
     left = [pid for pid in pids if send(pid, _signal.SIGTERM)]
