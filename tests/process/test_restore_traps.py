@@ -442,6 +442,20 @@ def test_linked_worktrees_share_the_private_repository_and_keep_apart(
         assert given(where, code, tmp_path) == was
 
 
+def test_a_pipe_behind_a_link_that_took_the_place_of_a_folder_is_named_once(
+    project: Project,
+) -> None:
+    project.write("other/deep/x.py", "x = 1\n")
+    project.write("pkg/deep/y.py", "y = 1\n")
+    os.mkfifo(project.top / "other" / "deep" / "pipe")
+    project.take()
+    shutil.rmtree(project.top / "pkg")
+    (project.top / "pkg").symlink_to("other")
+    for _ in range(3):
+        left = project.take().roots[0].left_out
+        assert [out.path for out in left] == ["other/deep/pipe"]
+
+
 @pytest.mark.parametrize("name", ["a:b", 'quo"te', '"start', "new\nline", "back\\slash:", "é *?"])
 def test_any_name_of_the_project_will_do(tmp_path: Path, name: str) -> None:
     project = Project(tmp_path / name)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 RULES = ".gitignore"
+_IS_LINK = 0o120000
 
 
 class Folders:
@@ -40,6 +41,8 @@ class Folders:
     def look(self) -> bool:
         """Read the folders that changed; True if none did, nor any ignore rule."""
         now = self._ask(self.times)
+        if len(now) != len(self.times):
+            now = {name: when for name, when in now.items() if self._is_inside(name, now)}
         rules = self._ask(self.rules)
         same = now == self.times and rules == self.rules and 0 not in now.values()
         if same:
@@ -84,13 +87,22 @@ class Folders:
         try:
             for path in paths:
                 try:
-                    when = stat(path or ".", dir_fd=fd, follow_symlinks=False).st_ctime_ns
+                    at = stat(path or ".", dir_fd=fd, follow_symlinks=False)
                 except OSError:
                     continue
-                found[path] = when if when < young else 0
+                if at.st_mode & _IS_LINK != _IS_LINK:  # a link is no folder of the work tree
+                    found[path] = at.st_ctime_ns if at.st_ctime_ns < young else 0
         finally:
             os.close(fd)
         return found
+
+    def _is_inside(self, name: str, now: dict[str, int]) -> bool:
+        """Tell whether all folders on the way are still folders: no link leads there."""
+        while name:
+            name = os.path.dirname(name)
+            if name in self.times and name not in now:
+                return False
+        return True
 
     def _read(self, folder: str) -> None:
         specials, has_rules = [], False
