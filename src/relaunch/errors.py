@@ -1,12 +1,12 @@
 """The tree of our own faults; the user's failing program is never one of them, it is an `Outcome`.
 
-    RelaunchError            one clear line, exit 2
-      UsageError             the words of the command line are off
-      SettingsError          relaunch.toml or [tool.relaunch] is off: names line and column
-      JournalError           a trial cannot be read, found or written
-      SnapshotError          the code cannot be taken or given back
-      PlaceError             the world for the trial cannot be prepared: reset, set, clone
-      LaunchError            the program cannot be started: 126, 127, or 125 for the rest
+RelaunchError            one clear line, exit 2
+  UsageError             the words of the command line are off
+  SettingsError          relaunch.toml or [tool.relaunch] is off: names line and column
+  JournalError           a trial cannot be read, found or written
+  SnapshotError          the code cannot be taken or given back
+  PlaceError             the world for the trial cannot be prepared: reset, set, clone
+  LaunchError            the program cannot be started: 126, 127, or 125 for the rest
 """
 
 from __future__ import annotations

@@ -48,6 +48,8 @@ class Outcome(Record):
     """Files of the project that changed while the program ran."""
     ended_processes: tuple[str, ...] = ()
     """Processes that outlived the program and were ended: `pid command`."""
+    not_passed_on: str = ""
+    """Why some output could not be passed on: the reader's disk was full."""
     loaded: Mapping[str, str] = {}
     """Package to file, as the process itself reported it at exit."""
 

@@ -257,3 +257,15 @@ def test_a_reset_that_changes_the_code_is_kept_as_it_ran(train):
     assert start_of(train, "1")["code"]["roots"][0].get("changed", []) == []
     back = train.rl("back", "1").stdout.strip()
     assert (train.project / back / "train.py").read_text() == FAILING
+
+
+def test_output_that_cannot_be_passed_on_is_said(world):
+    ran = world.shell("rl -- echo hello > /dev/full")
+    assert "not all output could be passed on: No space left on device" in ran.stderr
+    assert world.rl("show", "1", "--output").stdout == "hello\n"
+
+
+def test_with_closed_standard_streams_the_record_is_still_whole(world):
+    world.shell("rl -- sh -c 'echo lost >&2' >&- 2>&- <&-")
+    assert json.loads(world.rl("show", "1", "--json").stdout)
+    assert end_of(world, "1")["duration_s"] >= 0

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-
 from tests.needs import needs
 
 

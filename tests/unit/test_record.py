@@ -64,7 +64,9 @@ def test_what_is_written_is_what_json_reads_and_what_we_read_back(value):
     assert loads(json.dumps(value, indent=3)) == value
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"a": }', "[1,]", "nope", "[" * 100_000, '{"a": 1} x', '"open'])
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"a": }', "[1,]", "nope", "[" * 100_000, '{"a": 1} x', '"open']
+)
 def test_what_is_no_json_is_a_value_error(text):
     with pytest.raises(ValueError, match=r"\S"):
         loads(text)

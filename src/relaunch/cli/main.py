@@ -6,6 +6,7 @@ import gc
 import sys
 
 from relaunch.errors import RelaunchError, UsageError
+from relaunch.proc.standard import plug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ Exit code: the program's own; 2 wrong words, 124 timed out, 125-127 rl's own fau
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
+    plug()  # before any file of ours could take the number of a closed standard stream
     words = list(sys.argv[1:] if argv is None else argv)
     gc.disable()  # we live briefly and make no cycles; collecting while importing costs 2 ms
     try:

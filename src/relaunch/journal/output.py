@@ -50,11 +50,11 @@ class OutputWriter:
             if self._size >= self._segment_bytes:
                 self._next_segment()
             assert self._fds is not None
-            kept = os.write(self._fds[0], data)
+            raw, times = self._fds
+            kept = os.write(raw, data)
             while kept < len(data):
-                kept += os.write(self._fds[0], data[kept:])
-            line = b"%d %d %d\n" % ((when - self._start) * 1000, stream, kept)
-            os.write(self._fds[1], line)
+                kept += os.write(raw, data[kept:])
+            os.write(times, b"%d %d %d\n" % ((when - self._start) * 1000, stream, kept))
             self._size += kept
         except OSError as error:
             self.failed = error.strerror or str(error)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BLOCK = 1 << 20
-_PTY_READ = 1 << 16
+_PTY_READ = 1 << 12
 _PTY_BLOCK = 1 << 16
 _DRAIN_S = 2.0
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
@@ -44,6 +44,7 @@ class Relay:
         self._poll = select.poll()
         self._react: dict[int, Callable[[int], object]] = {}
         self._streams: dict[int, tuple[int, int]] = {}
+        self._buffer = memoryview(bytearray(_PTY_BLOCK + _PTY_READ))
         self.failed = ""
         """Why output could not be passed on."""
 
@@ -127,24 +128,23 @@ class Relay:
 
     def read_pty(self, fd: int) -> None:
         """Pass on what the pty has."""
-        # A pty gives at most 4 KiB at once: gather, so that each write and record is worth it.
-        blocks: list[bytes] = []
-        size, ended = 0, False
+        # A pty gives at most 4 KiB at once: gather, so that each write and record is worth it,
+        # and into one buffer, because a new object for each read costs as much as the read.
+        buffer, size, ended = self._buffer, 0, False
         try:
             while size < _PTY_BLOCK:
-                block = os.read(fd, _PTY_READ)
-                if not block:
+                count = os.readv(fd, [buffer[size:]])
+                if not count:
                     ended = True
                     break
-                blocks.append(block)
-                size += len(block)
+                size += count
         except BlockingIOError:
             pass
         except OSError:  # EIO: nobody has the other side open any more
             ended = True
-        if blocks:
+        if size:
             now = time.monotonic()
-            data = b"".join(blocks)
+            data = bytes(buffer[:size])
             to, stream = self._streams[fd]
             if to >= 0:
                 try:

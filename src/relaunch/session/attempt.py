@@ -89,6 +89,8 @@ class Attempt:
                 writer.close()
         if writer and writer.failed:
             self._warn(f"the output is not recorded any more: {writer.failed}")
+        if result.outcome.not_passed_on:
+            self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
         outcome = self._finish(self._after(result.outcome), result.resets)
         self._prove(place, outcome)
         return outcome

@@ -96,6 +96,7 @@ def run_trial(
 
 def judge(recipe: Recipe, world: World, watch: Watch, ended: Ended) -> Outcome:
     """Say what happened: the signature if it failed, the critical point, metrics, loaded files."""
+    watch.finish()
     reports = read_reports(world.reports)
     failing = ended.exit_code != 0 or ended.timed_out or watch.failing_s is not None
     signature = None
@@ -125,6 +126,7 @@ def judge(recipe: Recipe, world: World, watch: Watch, ended: Ended) -> Outcome:
         signature=signature,
         metrics=watch.metrics(world.metrics),
         ended_processes=ended.ended_processes,
+        not_passed_on=ended.relay_failed,
         loaded={name: file for report in reports for name, file in _loaded(report)},
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _collections import deque  # `collections` itself costs two milliseconds
+
 from relaunch.trial.signature.marker import looks_failing
 
 TYPE_CHECKING = False
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 1 << 18
 TAIL_BYTES = 1 << 20
+FLOOD_BYTES, FLOOD_BYTES_PER_S = 1 << 20, 1 << 20
+"""Output is searched for failing events up to this amount and rate."""
 _OVERLAP = 80
 
 
@@ -35,6 +39,7 @@ class Watch:
 
             self._until = re.compile(until.encode("utf-8", "surrogateescape"), re.MULTILINE)
         self._kept = {1: _Kept(), 2: _Kept()}
+        self._searched = 0
         self.failing_s: float | None = None
         """When the output first showed a failing event."""
         self.reached_s: float | None = None
@@ -47,13 +52,27 @@ class Watch:
                 data = data.replace(secret, b"<redacted>")
         self._record(when, stream, data)
         kept = self._kept[stream]
-        seen = kept.joint + data if self._until or self.failing_s is None else data
-        if self.failing_s is None and looks_failing(seen):
+        if self.failing_s is None and self._shows_failure(when, kept.joint, data):
             self.failing_s = when - self._started
             kept.mark()
-        if self._until and self.reached_s is None and self._until.search(seen):
+        if self._until and self.reached_s is None and self._until.search(kept.joint + data):
             self.reached_s = when - self._started
-        kept.add(data)
+        kept.add(when, data)
+
+    def _shows_failure(self, when: float, before: bytes, data: bytes) -> bool:
+        """Look for a failing event, unless output floods: looking costs more than passing it on."""
+        room = FLOOD_BYTES + FLOOD_BYTES_PER_S * (when - self._started)
+        if self._searched + len(data) > room:
+            return False
+        self._searched += len(data)
+        return looks_failing(data) or looks_failing(before + data[:_OVERLAP])
+
+    def finish(self) -> None:
+        """Look at the end of a flood too; the rest of it was not searched."""
+        if self.failing_s is None:
+            times = [kept.first_failing() for kept in self._kept.values()]
+            found = [when for when in times if when is not None]
+            self.failing_s = min(found) - self._started if found else None
 
     @property
     def text(self) -> str:
@@ -91,28 +110,44 @@ class _Kept:
     """The beginning, the place of the first failing event, and the end of one stream."""
 
     def __init__(self) -> None:
-        self._head = bytearray()
+        self._head: list[bytes] = []
         self._head_room = HEAD_BYTES
-        self._tail = bytearray()
+        self._tail: deque[tuple[float, bytes]] = deque()
+        self._tail_bytes = 0
         self.joint = b""
         """The last bytes, so that a word cut in two by the pipe is still seen."""
 
     def mark(self) -> None:
         """Keep what comes next as closely as the beginning: the first failure is in it."""
-        self._head += self._tail[-HEAD_BYTES:]
+        self._head.append(b"".join(data for _, data in self._tail)[-HEAD_BYTES:])
         self._tail.clear()
+        self._tail_bytes = 0
         self._head_room = HEAD_BYTES
 
-    def add(self, data: bytes) -> None:
-        self.joint = (self.joint + data[-_OVERLAP:])[-_OVERLAP:]
+    def add(self, when: float, data: bytes) -> None:
+        # Blocks are kept as they came: a copy of each would cost a tenth of passing them on.
+        size = len(data)
+        self.joint = data[-_OVERLAP:] if size >= _OVERLAP else (self.joint + data)[-_OVERLAP:]
         if self._head_room > 0:
-            self._head += data[: self._head_room]
-            data, self._head_room = data[self._head_room :], self._head_room - len(data)
-        if data:
-            self._tail += data[-TAIL_BYTES:]
-            if len(self._tail) > 2 * TAIL_BYTES:
-                del self._tail[:-TAIL_BYTES]
+            self._head.append(data)
+            self._head_room -= size
+            return
+        tail = self._tail
+        tail.append((when, data))
+        self._tail_bytes += size
+        while self._tail_bytes - len(tail[0][1]) >= TAIL_BYTES:
+            self._tail_bytes -= len(tail.popleft()[1])
+
+    def first_failing(self) -> float | None:
+        """Return when the first failing event of the tail came."""
+        before = b""
+        for when, data in self._tail:
+            if looks_failing(before + data):
+                return when
+            before = (before + data)[-_OVERLAP:]
+        return None
 
     @property
     def text(self) -> str:
-        return (self._head + self._tail).decode("utf-8", "replace")
+        tail = (data for _, data in self._tail)
+        return b"".join([*self._head, *tail]).decode("utf-8", "replace")

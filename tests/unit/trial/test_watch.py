@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from relaunch.trial import watch as watching
 from relaunch.trial.watch import Watch
 
-TRACE = b"Traceback (most recent call last):\n  File \"t.py\", line 1\nValueError: nan\n"
+TRACE = b'Traceback (most recent call last):\n  File "t.py", line 1\nValueError: nan\n'
 
 
 def watch_of(chunks, **options):
@@ -45,6 +45,17 @@ def test_metrics_are_the_last_match_first_group_or_all():
     watch, _ = watch_of([(1, b"loss 3.5\nloss 2.5 acc=0.1\n"), (2, b"lr 7\n")])
     patterns = {"loss": r"loss (\S+)", "acc": r"acc=\S+", "lr": r"lr (\d+)", "none": "zzz"}
     assert watch.metrics(patterns) == {"loss": "2.5", "acc": "acc=0.1", "lr": "7"}
+
+
+def test_a_failure_at_the_end_of_a_flood_is_timed_too(monkeypatch):
+    monkeypatch.setattr(watching, "HEAD_BYTES", 1000)
+    monkeypatch.setattr(watching, "FLOOD_BYTES", 1000)
+    monkeypatch.setattr(watching, "FLOOD_BYTES_PER_S", 0)
+    noise = [(1, b"noise %06d\n" % n) for n in range(500)]
+    watch, _ = watch_of([*noise, (1, TRACE[:20]), (1, TRACE[20:]), *noise])
+    assert watch.failing_s is None
+    watch.finish()
+    assert watch.failing_s == 502.0
 
 
 def test_of_endless_output_beginning_failure_and_end_are_kept(monkeypatch):
