@@ -1,6 +1,6 @@
 """`python -m relaunch` is `rl`."""
 
-from relaunch.cli.main import main
+from relaunch.cli.main import enter
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    enter()

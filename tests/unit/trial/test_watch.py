@@ -1,4 +1,4 @@
-"""Watching: the critical point is timed, secrets do not pass, the telling parts of the text stay."""
+"""Watching: the critical point is timed, secrets do not pass, the telling parts stay."""
 
 from hypothesis import given
 from hypothesis import strategies as st
