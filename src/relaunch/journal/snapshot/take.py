@@ -83,9 +83,10 @@ def _take_root(home: Home, kind: str, path: str, caps: Caps) -> tuple[Root, list
     try:
         its_home = _home_of(home, kind, path)
         index = WorkIndex(home.journal, its_home)
-        # A repository inside the project can be thrown away any time, with what would be borrowed.
+        # Another repository can be thrown away any time, with what would be borrowed from it; and
+        # nothing is ever written into it, so that a ref of ours could keep it there.
         inside = its_home.common_dir.startswith(home.common_dir or "/nowhere")
-        index.passing = kind == NESTED and not inside
+        index.passing = kind != PROJECT and not inside
         taker = _Taker(index, caps if kind == PROJECT else caps.but(also=()))
         return taker.take().but(kind=kind), sorted(taker.nested)
     except (SnapshotError, OSError) as error:
@@ -351,7 +352,8 @@ class _Taker:
                 self._meet(folder)
                 continue
             walked = walk(self.top, folder, self.caps.max_files)
-            empty += walked.hollow or [folder]
+            # A folder that holds nothing but what git ignores, such as a cache, is not empty.
+            empty += walked.hollow or ([] if walked.has_files else [folder])
             named.update(walked.named)
             self.folders.add(walked.seen)
             if walked.has_files:
