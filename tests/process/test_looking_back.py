@@ -305,3 +305,17 @@ def test_listing_while_others_begin_and_end_trials_always_works(world, journal):
     for writer in writers:
         assert writer.communicate()[1] == b""
     assert len(json.loads(world.shell("rl log --all --json").stdout)["trials"]) == 240
+
+
+def test_following_shows_the_end_of_a_flood_that_stalls(world):
+    program = "import os, sys; os.write(1, b'x' * 8000); sys.stdin.readline()"
+    process = world.start(["rl", "-q", "--", sys.executable, "-c", program], stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    while sum(p.stat().st_size for p in world.journal.glob("trials/1/output.0")) < 8000:
+        assert process.poll() is None
+    follower = world.start(["rl", "show", "1", "--output", "--follow"])
+    assert follower.stdout is not None
+    assert follower.stdout.read(8000) == b"x" * 8000
+    process.communicate(b"\n", timeout=60)
+    assert follower.communicate(timeout=60)[0] == b""

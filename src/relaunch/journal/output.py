@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES = 16 << 20
 RESET, STDOUT, STDERR = 0, 1, 2
+MOMENT_S, FLOOD_BLOCK = 0.005, 4096
+"""Blocks at least so large and closer together than this share one note of their time."""
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -39,7 +41,8 @@ class OutputWriter:
         self._start = time.monotonic()
         self._segment = -1
         self._size = segment_bytes
-        self._fds: tuple[int, int] | None = None
+        self._raw = self._times = -1
+        self._stream, self._since, self._unnoted = STDOUT, self._start, 0
         self.failed = ""
 
     def chunk(self, when: float, stream: int, data: bytes) -> None:
@@ -47,23 +50,34 @@ class OutputWriter:
         if self.failed:
             return
         try:
+            if stream != self._stream or when - self._since > MOMENT_S:
+                self._note()
+                self._stream, self._since = stream, when
             if self._size >= self._segment_bytes:
                 self._next_segment()
-            assert self._fds is not None
-            raw, times = self._fds
-            kept = os.write(raw, data)
+            kept = os.write(self._raw, data)
             while kept < len(data):
-                kept += os.write(raw, data[kept:])
-            os.write(times, b"%d %d %d\n" % ((when - self._start) * 1000, stream, kept))
+                kept += os.write(self._raw, data[kept:])
             self._size += kept
+            self._unnoted += kept
+            if kept < FLOOD_BLOCK:
+                self._note()
         except OSError as error:
             self.failed = error.strerror or str(error)
 
+    def _note(self) -> None:
+        """Write when the bytes since the last note came; the blocks of a flood share notes."""
+        if self._unnoted:
+            came_ms = int((self._since - self._start) * 1000)
+            os.write(self._times, b"%d %d %d\n" % (came_ms, self._stream, self._unnoted))
+            self._unnoted = 0
+
     def _next_segment(self) -> None:
-        self.close()
+        self._close()
         self._segment += 1
         path = os.path.join(self._dir, f"output.{self._segment}")
-        self._fds = (os.open(path, _APPEND, 0o600), os.open(path + ".times", _APPEND, 0o600))
+        self._raw = os.open(path, _APPEND, 0o600)
+        self._times = os.open(path + ".times", _APPEND, 0o600)
         self._size = 0
         if self._segment > 2:
             old = os.path.join(self._dir, f"output.{self._segment - 2}")
@@ -71,11 +85,21 @@ class OutputWriter:
             os.unlink(old + ".times")
 
     def close(self) -> None:
-        """Close the files; safe to call twice."""
-        if self._fds:
-            for fd in self._fds:
-                os.close(fd)
-            self._fds = None
+        """Note the last time and close the files; safe to call twice."""
+        try:
+            self._close()
+        except OSError as error:
+            self.failed = self.failed or error.strerror or str(error)
+
+    def _close(self) -> None:
+        if self._raw < 0:
+            return
+        try:
+            self._note()
+        finally:
+            os.close(self._raw)
+            os.close(self._times)
+            self._raw = self._times = -1
 
 
 def segments(trial_dir: str) -> list[int]:

@@ -6,6 +6,8 @@ import os
 import select
 import time
 
+from relaunch.proc.standard import enlarge
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +63,8 @@ class Relay:
     def pipe(self, fd: int, to: int, stream: int) -> None:
         """Pass what comes from the pipe `fd` on to `to` (-1: nowhere)."""
         self._streams[fd] = (to, stream)
+        if to >= 0:
+            enlarge(to)  # fewer and larger steps for the reader too
         self.watch(fd, lambda _: self._read_pipe(fd))
 
     def pty(self, fd: int, to: int) -> None:

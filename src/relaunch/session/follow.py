@@ -34,6 +34,8 @@ def follow(journal: Journal, trial_id: str) -> Iterator[Chunk]:
             pause_s = _SHORTEST_S if some else min(_LONGEST_S, pause_s * 1.5)
             if not some:
                 time.sleep(pause_s)
+            if pause_s == _LONGEST_S:
+                yield from tail.unnoted()
     finally:
         tail.close()
 
@@ -49,6 +51,9 @@ class Tail:
         self._times: BinaryIO | None = None
         self._cut = b""
         self._lost = False
+        self._stream = 1
+        self._ahead = 0
+        """Bytes that were given before their time was noted."""
 
     def news(self) -> Iterator[Chunk]:
         """Give the chunks whose time has been written since the last call."""
@@ -62,7 +67,13 @@ class Tail:
         """Give the bytes a kill left without a time."""
         rest = self._data.read() if self._data else b""
         if rest:
-            yield Chunk(when_s=0.0, stream=1, data=rest)
+            yield Chunk(when_s=0.0, stream=self._stream, data=rest)
+
+    def unnoted(self) -> Iterator[Chunk]:
+        """Give the bytes of a flood whose time is not noted yet, because it ended all at once."""
+        for chunk in self.rest():
+            self._ahead += len(chunk.data)
+            yield chunk
 
     def _timed(self) -> Iterator[Chunk]:
         assert self._data is not None
@@ -78,8 +89,12 @@ class Tail:
             except ValueError:
                 return  # not ours; what follows in this segment has no times we can trust
             lost, self._lost = self._lost, False
-            data = self._data.read(size)
-            yield Chunk(when_s=when / 1000, stream=stream, data=data, lost=lost)
+            self._stream = stream
+            given = min(self._ahead, size)
+            self._ahead -= given
+            data = self._data.read(size - given)
+            if data:
+                yield Chunk(when_s=when / 1000, stream=stream, data=data, lost=lost)
 
     def _later(self) -> list[int]:
         return [number for number in segments(self._folder) if number > self._segment]

@@ -140,6 +140,23 @@ def test_output_cut_off_by_a_kill_is_readable_up_to_the_cut(tmp_path, cut):
     assert read_output(str(tmp_path)) == b"firstsecond"
 
 
+def test_the_blocks_of_a_flood_share_notes_and_a_small_one_is_noted_at_once(tmp_path):
+    writer = OutputWriter(str(tmp_path))
+    now = time.monotonic()
+    block = b"x" * 5000
+    for n in range(10):
+        writer.chunk(now + n / 10_000, 1, block)
+    times = tmp_path / "output.0.times"
+    assert times.read_text() == ""
+    writer.chunk(now + 0.001, 1, b"small")
+    assert len(times.read_text().splitlines()) == 1
+    writer.chunk(now + 0.002, 2, block)
+    writer.chunk(now + 0.003, 1, block)
+    writer.close()
+    chunks = [(c.stream, len(c.data)) for c in read_chunks(str(tmp_path))]
+    assert chunks == [(1, 50005), (2, 5000), (1, 5000)]
+
+
 def test_a_full_disk_stops_the_recording_and_says_why(tmp_path):
     os.symlink("/dev/full", tmp_path / "output.0")
     writer = OutputWriter(str(tmp_path))
