@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from _collections import deque  # `collections` itself costs two milliseconds
-
 from relaunch.trial.signature.marker import looks_failing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Mapping, Sequence
     from re import Pattern
+else:
+    from _collections import deque  # `collections` itself costs two milliseconds
 
 HEAD_BYTES = 1 << 18
 TAIL_BYTES = 1 << 20

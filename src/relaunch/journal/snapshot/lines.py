@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from relaunch.journal.snapshot.borrow import objects_of
 from relaunch.journal.snapshot.repository import Repository
-from relaunch.journal.snapshot.restore import borrowed_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ def line_changes(home: Home, a: Code, b: Code) -> list[tuple[str, int, int]]:
     if one.tree == other.tree or not one.tree or not other.tree:
         return []
     repo = Repository(home.journal, sha256=len(one.tree) == 64)
-    lean = dict.fromkeys([*borrowed_by(one), *borrowed_by(other)])
+    lean = [objects_of(home)] if home.common_dir else []
     out = repo.must(
         repo.path, "diff-tree", "-r", "-z", "--numstat", "--no-ext-diff", "--no-textconv",
-        one.tree, other.tree, borrow=list(lean),
+        one.tree, other.tree, borrow=lean,
     )  # fmt: skip
     return read_numstat(os.fsdecode(out))
 

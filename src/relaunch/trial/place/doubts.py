@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 
-from relaunch.trial.place.bytecode import stale_bytecode
 from relaunch.trial.place.interpreter import Interpreter as Interpreter
 from relaunch.trial.place.interpreter import find_start
 from relaunch.trial.place.interpreter import interpreter as interpreter
@@ -44,7 +43,10 @@ def doubts(
     paths = [os.path.join(project, path) for path in changed if path.endswith(".py")]
     # The script itself is always compiled from its source.
     paths = [path for path in paths if path != script]
-    lines += stale_bytecode(paths, env=env, python=python, project=project)
+    if paths:
+        from relaunch.trial.place.bytecode import stale_bytecode
+
+        lines += stale_bytecode(paths, env=env, python=python, project=project)
     return lines
 
 
