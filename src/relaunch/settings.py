@@ -26,8 +26,13 @@ _ENV = (
     "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD",
     "LANG", "LC_*", "TZ", "SHELL", "TERM",
 )  # fmt: skip
+# Narrow enough for GIT_AUTHOR_NAME, TOKENIZERS_PARALLELISM, KEYBOARD_LAYOUT and SSH_AUTH_SOCK: a
+# value taken for a secret is missing from the journal and masked in the output.
 _REDACT = (
-    "*TOKEN*", "*KEY*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*CREDENTIAL*", "*AUTH*",
+    "*TOKEN", "*TOKEN_*", "KEY", "*_KEY", "*_KEYS", "*_KEY_*", "*APIKEY*", "*ACCESSKEY*",
+    "*PRIVATEKEY*", "*SSHKEY*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "PASS",
+    "*_PASS", "MYSQL_PWD", "*CREDENTIAL*", "*_CREDS", "*AUTH", "*AUTHORIZATION", "*AUTH_HEADER*",
+    "DOCKER_AUTH_CONFIG", "*BEARER*", "PAT", "*_PAT",
 )  # fmt: skip
 
 
@@ -56,7 +61,7 @@ class RecordSettings(Record):
     env: tuple[str, ...] = _ENV
     """Variables whose values are kept; of the rest names and salted hashes."""
     redact: tuple[str, ...] = _REDACT
-    """Variables whose values are never kept; a configuration only adds to these."""
+    """Variables, in upper case, whose values are never kept; a configuration only adds to these."""
     also: tuple[str, ...] = ("editable",)
     """What to snapshot besides the project: `editable` installs and PYTHONPATH, or directories."""
     max_output: int = 256 * MIB

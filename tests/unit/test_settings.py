@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from relaunch import settings
 from relaunch.errors import SettingsError
+from relaunch.session.facts import matches
 
 EVERYTHING = """
 [run]
@@ -100,9 +101,35 @@ def test_every_key_is_read(project):
     assert found.flag == "MODE"
 
 
+SECRETS = """
+HF_TOKEN HUGGING_FACE_HUB_TOKEN HF_TOKEN_READ TOKEN GITHUB_TOKEN SLACK_BOT_TOKEN NPM_AUTH_TOKEN
+OPENAI_API_KEY WANDB_API_KEY AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID API_KEY_2 API_KEYS KEY APIKEY
+MYAPIKEY SSH_PRIVATE_KEY SSHKEY DJANGO_SECRET CLIENT_SECRET_JSON DB_PASSWORD PGPASSWORD SMTP_PASS
+MYSQL_PWD PASSWORD_FILE KEY_PASSPHRASE ROOT_PASSWD GOOGLE_APPLICATION_CREDENTIALS S3_CREDS
+REDISCLI_AUTH BASIC_AUTH AUTH OAUTH AUTHORIZATION PROXY_AUTHORIZATION HTTP_AUTH_HEADER
+DOCKER_AUTH_CONFIG BEARER GITHUB_PAT AZURE_DEVOPS_EXT_PAT
+"""
+HARMLESS = """
+GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL AUTHOR AUTHORS SSH_AUTH_SOCK XAUTHORITY KEYBOARD_LAYOUT
+MONKEY MONKEYPATCH HOTKEYS KEYMAP KEYRING_BACKEND TURKEY TOKENIZERS_PARALLELISM MAX_TOKENS
+TOKENIZER PATH PYTHONPATH PATTERN GIT_ASKPASS SSH_ASKPASS PWD OLDPWD PASSES BYPASS COMPASS
+DATABASE_URL CUDA_VISIBLE_DEVICES PATIENCE
+"""
+
+
+@pytest.mark.parametrize("name", SECRETS.split())
+def test_a_variable_named_like_a_secret_is_redacted(name):
+    assert matches(name, settings.Settings().record.redact)
+
+
+@pytest.mark.parametrize("name", HARMLESS.split())
+def test_a_variable_that_only_sounds_like_a_secret_is_kept(name):
+    assert not matches(name, settings.Settings().record.redact)
+
+
 def test_redaction_can_only_be_widened(project):
     (project / "relaunch.toml").write_text('[record]\nredact = ["MY_*"]')
-    assert {"*TOKEN*", "*SECRET*", "MY_*"} <= set(load(project).record.redact)
+    assert {"*TOKEN", "*SECRET*", "MY_*"} <= set(load(project).record.redact)
 
 
 def test_pyproject_is_read_when_it_has_our_table(project):
