@@ -323,3 +323,12 @@ def test_without_git_the_ladder_says_what_is_lost(world: World, tmp_path):
     code = next(x for x in json.loads(done.stdout)["ladders"] if x["name"] == "code")
     assert code["taken"] == "none"
     assert code["rungs"][1]["raise_it"] == "install git"
+
+
+@pytest.mark.parametrize("words", ["doctor", "doctor --json"])
+def test_in_a_directory_that_is_gone_it_says_so_in_one_line(world: World, words: str):
+    done = world.shell(f"mkdir gone && cd gone && rmdir ../gone && rl {words}")
+    assert (done.returncode, done.stdout) == (2, "")
+    said = [line for line in done.stderr.splitlines() if line.startswith("rl: ")]
+    assert said == ["rl: the current directory is gone   try: cd ~"]
+    assert "internal fault" not in done.stderr

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from relaunch.desk.doctor import Ladder
     from relaunch.desk.rcfiles import Advice, Edit, World
 
-HELP = "what works on this machine, and what would make the rest work"
 EXAMPLES = """\
 examples:
   rl doctor                      every ladder and every dotfile; changes nothing
@@ -64,7 +63,9 @@ def _advice(here: World) -> list[Advice]:
 
 def _report(here: World, *, as_json: bool) -> int:
     from relaunch.desk.doctor import ladders
+    from relaunch.session import look_back
 
+    look_back.here()  # says so when the current directory is gone
     found = ladders(os.getcwd(), os.environ)
     advice = [_with_version(one) for one in _advice(here)]
     if as_json:
