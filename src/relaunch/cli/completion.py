@@ -9,7 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-HELP = "shell completion for bash, zsh and fish"
 EXAMPLES = """\
 examples:
   rl doctor --fix completion              install it for the shells you use

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 
 from relaunch.cli import draw
-from relaunch.errors import RelaunchError, UsageError
-from relaunch.journal import keep
+from relaunch.errors import UsageError
 from relaunch.journal.store import id_order
 from relaunch.session import look_back
+from relaunch.session.sweep import sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Sequence
+    from typing import Any
 
-    from relaunch.journal.home import Home
-    from relaunch.journal.store import Journal
+    from relaunch.session.sweep import Swept
 
 EXAMPLES = """\
 Examples
@@ -40,56 +41,60 @@ def arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> int:
     """Make room."""
     home, journal = look_back.here()
-    plan = keep.choose(
-        keep.survey(journal),
+    swept = sweep(
+        home,
+        journal,
         now=time.time(),
         older_s=_age(args.older),
         larger=read_size(args.larger),
         keep_size=read_size(args.keep_size),
+        dry_run=args.dry_run,
     )
-    plan = keep.with_leftovers(journal, plan)
-    gone, freed, problem = [held.id for held in plan.go], plan.bytes, ""
-    if not args.dry_run:
-        before = keep.bytes_below(journal.home)
-        gone = keep.forget(journal, plan)
-        problem = _pack(home, journal)
-        freed = max(0, before - keep.bytes_below(journal.home))
     if args.json:
-        facts = {"dry_run": args.dry_run, "gone": gone, "freed_bytes": freed}
-        kept = [{"id": held.id, "why": held.stays} for held in plan.stay if held.stays]
-        swept = len(plan.leftovers)
-        draw.say_json("gc", {**facts, "kept": kept, "swept": swept, "problem": problem})
-    else:
-        for line in screen(plan, gone, freed, dry_run=args.dry_run):
-            draw.remark(f"rl: {line}")
-        if problem:
-            draw.remark(f"rl: the code was not packed: {problem}")
+        draw.say_json("gc", _as_json(swept, dry_run=args.dry_run))
+        return 0
+    for line in screen(swept, dry_run=args.dry_run):
+        draw.remark(f"rl: {line}")
     return 0
 
 
-def screen(plan: keep.Plan, gone: list[str], freed: int, *, dry_run: bool) -> list[str]:
+def _as_json(swept: Swept, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "dry_run": dry_run,
+        "gone": list(swept.gone),
+        "freed_bytes": swept.freed_bytes,
+        "kept": [{"id": held.id, "why": held.stays} for held in swept.plan.stay if held.stays],
+        "swept": len(swept.plan.leftovers),
+        "problem": swept.problem,
+    }
+
+
+def screen(swept: Swept, *, dry_run: bool) -> list[str]:
     """Say what went, what stayed although it was old enough to go, and what was freed."""
+    plan, gone = swept.plan, swept.gone
     would = "would go" if dry_run else "gone"
     free = "would be freed" if dry_run else "freed"
     lines = []
     if gone:
-        lines.append(f"{would}: {draw.plural(len(gone), 'trial')} ({ranges(gone)})")
+        lines.append(f"{would}: {draw.plural(len(gone), 'trial')} ({draw.clean(ranges(gone))})")
     if plan.leftovers:
         lines.append(f"{would}: {draw.plural(len(plan.leftovers), 'leftover')} of no trial")
     kept = [held for held in plan.stay if held.stays]
     if kept:
-        reasons = ", ".join(f"#{held.id} {draw.clean(held.stays)}" for held in kept[:4])
+        reasons = ", ".join(draw.clean(f"#{held.id} {held.stays}") for held in kept[:4])
         more = f" and {len(kept) - 4} more" if len(kept) > 4 else ""
         lines.append(f"never goes: {reasons}{more}")
     total = sum(held.bytes for held in plan.stay)
     lines.append(
-        f"{draw.size(freed)} {free}; {draw.plural(len(plan.stay), 'trial')}"
+        f"{draw.size(swept.freed_bytes)} {free}; {draw.plural(len(plan.stay), 'trial')}"
         f" with {draw.size(total)} {'stay' if len(plan.stay) != 1 else 'stays'}"
     )
+    if swept.problem:
+        lines.append(f"the code was not packed: {draw.clean(swept.problem)}")
     return lines
 
 
-def ranges(ids: list[str]) -> str:
+def ranges(ids: Sequence[str]) -> str:
     """Write ids shortly: `#1-#4, #6, #7.2`."""
     runs: list[list[str]] = []
     for trial_id in sorted(ids, key=id_order):
@@ -121,22 +126,3 @@ def read_size(text: str | None) -> int | None:
     if not number.replace(".", "", 1).isdecimal():
         raise UsageError(f"`{text}` is no size: 500M, 1G", hint="rl gc --keep-size 1G")
     return int(float(number) * _UNITS[unit])
-
-
-def _pack(home: Home, journal: Journal) -> str:
-    """Let the code of forgotten trials go; says why when that cannot be done now."""
-    from relaunch.journal.snapshot.code import from_json
-    from relaunch.journal.snapshot.collect import collect
-
-    codes = []
-    try:
-        for trial_id in journal.ids():
-            code = journal.load(trial_id).start.get("code")
-            if code:
-                codes.append(from_json(code))
-        collect(home, codes)
-    except RelaunchError as error:
-        return error.message  # an unreadable trial may need any of the code
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-        return str(error)
-    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from relaunch.cli import draw
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from relaunch.journal.store import Journal, Trial
+    from relaunch.journal.store import Journal
 
 EXAMPLES = """\
 Examples
@@ -49,13 +48,13 @@ def main(args: Namespace) -> int:
         raise UsageError("--clear takes everything away: no verdict with it")
     trial = look_back.trial_of(journal, ref)
     if args.clear:
-        trial = _clear(trial)
+        trial = look_back.clear_mark(trial)
     else:
         mark = changed_mark(trial.mark, verdict, text, args.name, now=time.time())
         if args.name:
             _must_be_free(journal, check_name(args.name), trial.id)
         if mark != trial.mark:
-            trial = _set(journal, trial, mark)
+            trial = look_back.set_mark(journal, trial, mark)
     if args.json:
         draw.say_json("mark", {"id": trial.id, "mark": trial.mark})
     else:
@@ -99,23 +98,6 @@ def _must_be_free(journal: Journal, name: str, trial_id: str) -> None:
         return
     if holder != trial_id:
         raise UsageError(f"#{holder} is called `{name}`", hint=f"rl mark {holder} --name ''")
-
-
-def _set(journal: Journal, trial: Trial, mark: dict[str, Any]) -> Trial:
-    try:
-        return journal.set_mark(trial, mark)
-    except OSError as error:
-        raise JournalError(f"cannot write the mark of #{trial.id}: {error.strerror}") from None
-
-
-def _clear(trial: Trial) -> Trial:
-    try:
-        os.unlink(os.path.join(trial.path, "mark.json"))
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise JournalError(f"cannot clear the mark of #{trial.id}: {error.strerror}") from None
-    return trial.but(mark={})
 
 
 def _said(mark: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import os
 from relaunch.cli import draw
 from relaunch.errors import PlaceError, UsageError
 from relaunch.session.project import open_project
+from relaunch.session.sets import project_sets
 from relaunch.trial.place import sets as places
 from relaunch.trial.place.hold import repair_sets
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from relaunch.trial.place.setdiff import FileDiff
     from relaunch.trial.place.sets import ConfigSets
 
-HELP = "config sets: new, ls, use, diff"
 EXAMPLES = """\
 examples:
   rl set new bf16 --from conf       conf/ becomes conf@base, conf@bf16; conf -> conf@base
@@ -56,12 +56,7 @@ def main(args: Namespace) -> int:
     """Do one of the four."""
     project = open_project()
     repair_sets(project.home.journal)
-    sets = places.find_sets(
-        project.home.project,
-        configured=project.settings.sets,
-        flag=project.settings.flag,
-        journal=project.home.journal,
-    )
+    sets = project_sets(project)
     if args.word == "new":
         return _new(project, sets, args.name, args.links)
     if args.word == "use":

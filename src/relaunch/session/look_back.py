@@ -1,4 +1,4 @@
-"""Looks back at trials: reads them for a list, tells them apart, compares two; draws nothing."""
+"""Looks back at trials: finds them, reads them for a list, changes their marks; draws nothing."""
 
 from __future__ import annotations
 
@@ -137,6 +137,25 @@ def malformed(trial: Trial) -> JournalError:
 def trial_of(journal: Journal, ref: str) -> Trial:
     """Load the trial a person means."""
     return readable(journal, resolve(journal, ref))
+
+
+def set_mark(journal: Journal, trial: Trial, mark: dict[str, Any]) -> Trial:
+    """Write a person's verdict down."""
+    try:
+        return journal.set_mark(trial, mark)
+    except OSError as error:
+        raise JournalError(f"cannot write the mark of #{trial.id}: {error.strerror}") from None
+
+
+def clear_mark(trial: Trial) -> Trial:
+    """Take verdict, text and name away, if there are any."""
+    try:
+        os.unlink(os.path.join(trial.path, "mark.json"))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise JournalError(f"cannot clear the mark of #{trial.id}: {error.strerror}") from None
+    return trial.but(mark={})
 
 
 def packages_of(journal: Journal, trial: Trial) -> dict[str, str]:
