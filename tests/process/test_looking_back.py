@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from tests.needs import needs
 
 from relaunch.journal.home import find_home
 from relaunch.journal.output import RESET, STDERR, STDOUT, OutputWriter
@@ -319,3 +320,32 @@ def test_following_shows_the_end_of_a_flood_that_stalls(world):
     assert follower.stdout.read(8000) == b"x" * 8000
     process.communicate(b"\n", timeout=60)
     assert follower.communicate(timeout=60)[0] == b""
+
+
+def test_a_live_trial_in_a_container_is_neither_ended_nor_called_killed(world, journal):
+    container = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    needs("unshare")
+    if subprocess.run([*container, "true"], capture_output=True).returncode:
+        pytest.skip("this machine allows no namespaces")
+    program = "echo up; read word; exit 7"
+    rl = [sys.executable, "-m", "relaunch", "-q", "--", "sh", "-c", program]
+    inside = world.start([*container, *rl], stdin=subprocess.PIPE)
+    assert inside.stdout is not None
+    assert inside.stdout.readline() == b"up\n"
+    ran = world.rl("--", "true")
+    assert "killed" not in ran.stderr
+    assert journal.load("1").running
+    assert journal.unfinished() == ["1"]
+    inside.communicate(b"go\n", timeout=30)
+    assert inside.returncode == 7
+    assert journal.load("1").end["exit_code"] == 7
+
+
+@pytest.mark.parametrize("odd", ["{}", '{"rl": 7}', '{"rl": {}}', '{"rl": {"host": 1, "pid": {}}}'])
+def test_an_odd_record_of_a_running_trial_stops_no_run(world, journal, odd):
+    trial = begin(journal)
+    with open(os.path.join(trial.path, "start.json"), "w") as file:
+        file.write(odd)
+    ran = world.rl("--", "true")
+    assert (ran.returncode, "fault" in ran.stderr) == (0, False)
+    assert journal.load("2").end["exit_code"] == 0

@@ -11,7 +11,7 @@ import time
 
 from relaunch.errors import JournalError
 from relaunch.journal.refs import newest
-from relaunch.journal.store import id_order, process_started, read_json
+from relaunch.journal.store import id_order, is_here, process_started, read_json
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -192,12 +192,12 @@ def _is_dead(path: str) -> bool:
 
 
 def _is_ours(path: str) -> bool:
-    """Tell whether a trial that never began was to begin on this host."""
+    """Tell whether a trial that never began was to begin where we can look."""
     try:
-        start = read_json(os.path.join(path, "start.json")) or {}
+        rl = (read_json(os.path.join(path, "start.json")) or {}).get("rl")
     except JournalError:
         return False
-    return bool((start.get("rl") or {}).get("host") == os.uname().nodename)
+    return isinstance(rl, dict) and is_here(rl)
 
 
 def _packages(journal: Journal, trial_id: str) -> str | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMAT = 1
+_SILENT_S = 86400
 
 
 class Trial(Record):
@@ -45,13 +46,26 @@ class Trial(Record):
 
     @property
     def running(self) -> bool:
-        """True while the rl that started it is alive; for a day on other hosts: we cannot look."""
+        """True while the rl that started it is alive; elsewhere, for a day after it last spoke."""
         if self.end is not None:
             return False
-        rl = self.start.get("rl", {})
-        if rl.get("host") != os.uname().nodename:
-            return time.time() - float(self.start.get("when", 0)) < 86400
-        return bool(process_started(int(rl.get("pid", 0))) == rl.get("started"))
+        rl = self.start.get("rl")
+        if not isinstance(rl, dict):
+            return False
+        if not is_here(rl):
+            return time.time() - self._last_spoke() < _SILENT_S
+        pid = rl.get("pid")
+        return isinstance(pid, int) and process_started(pid) == rl.get("started")
+
+    def _last_spoke(self) -> float:
+        found = [0.0]
+        try:
+            found.append(float(self.start.get("when", 0)))
+            with os.scandir(self.path) as files:
+                found += [f.stat().st_mtime for f in files if f.name.startswith("output.")]
+        except (OSError, TypeError, ValueError, OverflowError):
+            pass
+        return max(found)
 
 
 class Journal:
@@ -67,7 +81,7 @@ class Journal:
         os.makedirs(self.trials, mode=0o700, exist_ok=True)
         first = self.first_with(identity) if identity else ""
         pid = os.getpid()
-        rl = {"pid": pid, "started": process_started(pid), "host": os.uname().nodename}
+        rl = {"pid": pid, "started": process_started(pid), **whereabouts()}
         start = {
             "format": FORMAT,
             "when": time.time(),
@@ -204,6 +218,38 @@ def before(ids: Sequence[str], trial_id: str) -> str:
     """Return the id that comes before this one, which need not be there itself; or nothing."""
     smaller = [other for other in ids if id_order(other) < id_order(trial_id)]
     return smaller[-1] if smaller else ""
+
+
+def whereabouts() -> dict[str, str]:
+    """Name the place in which a pid means something: host, boot, and pid namespace.
+
+    Containers often share a hostname; in each, the pids of the others are gone or someone else's.
+    """
+    return {
+        "host": os.uname().nodename,
+        "boot": _line_of("/proc/sys/kernel/random/boot_id"),
+        "pids": _link_of("/proc/self/ns/pid"),
+    }
+
+
+def is_here(rl: dict[str, Any]) -> bool:
+    """Tell whether the pid in a trial's `rl` can be looked at from here."""
+    return "host" in rl and all(rl.get(name, mine) == mine for name, mine in whereabouts().items())
+
+
+def _line_of(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(256).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _link_of(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
 
 
 def process_started(pid: int) -> int:

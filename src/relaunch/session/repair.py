@@ -6,6 +6,7 @@ import os
 
 from relaunch.errors import JournalError
 from relaunch.events import Warned
+from relaunch.journal.store import is_here
 from relaunch.trial.place.sets import STATE as SETS_STATE
 
 TYPE_CHECKING = False
@@ -29,9 +30,11 @@ def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
         except JournalError:
             _forget(journal.home, trial_id)
             continue
-        if trial.end is None and (
-            trial.running or trial.start["rl"]["host"] != os.uname().nodename
-        ):
+        rl = trial.start.get("rl")
+        if not isinstance(rl, dict):  # damaged: which process to look for is not known
+            _forget(journal.home, trial_id)
+            continue
+        if trial.end is None and (trial.running or not is_here(rl)):
             continue
         if trial.end is None:
             from relaunch.proc.tree import end_all, leftovers

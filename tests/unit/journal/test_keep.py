@@ -6,7 +6,7 @@ import time
 import pytest
 
 from relaunch.journal import keep
-from relaunch.journal.store import Journal, process_started, write_json
+from relaunch.journal.store import Journal, process_started, whereabouts, write_json
 
 DAY = 86400.0
 NOW = 1_000_000_000.0
@@ -103,10 +103,11 @@ def test_an_unfinished_start_is_swept_only_when_its_process_is_gone(journal):
     assert keep.leftovers(journal) == [dead]
 
 
-def test_an_unfinished_start_of_another_host_is_left_alone_for_an_hour(journal):
+@pytest.mark.parametrize("what", ["host", "boot", "pids"])
+def test_an_unfinished_start_of_another_place_is_left_alone_for_an_hour(journal, what):
     other = os.path.join(journal.trials, f".new-{_dead_pid()}-1")
     os.mkdir(other)
-    write_json(os.path.join(other, "start.json"), {"rl": {"host": "another"}})
+    write_json(os.path.join(other, "start.json"), {"rl": {**whereabouts(), what: "another"}})
     assert keep.leftovers(journal) == []
     old = time.time() - 7200
     os.utime(other, (old, old))

@@ -78,6 +78,32 @@ def test_a_trial_whose_rl_is_dead_is_not_running(journal):
     assert not journal.load("1").running
 
 
+@pytest.mark.parametrize("what", ["host", "boot", "pids"])
+def test_a_trial_of_another_place_runs_until_it_was_silent_for_a_day(journal, what):
+    trial = journal.begin({})
+    start = journal.load("1").start
+    assert start["rl"][what]
+    start["rl"].update({what: "another", "pid": 0})
+    assert trial.but(start=start).running
+    old = time.time() - 100_000
+    start["when"] = old
+    assert not trial.but(start=start).running
+    writer = journal.output(trial)
+    writer.chunk(time.monotonic(), 1, b"still here")
+    writer.close()
+    assert trial.but(start=start).running
+    os.utime(os.path.join(trial.path, "output.0"), (old, old))
+    os.utime(os.path.join(trial.path, "output.0.times"), (old, old))
+    assert not trial.but(start=start).running
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"rl": 7}, {"rl": {}, "when": "x"}, {"rl": {"host": os.uname().nodename}}]
+)
+def test_a_trial_that_does_not_say_who_runs_it_is_not_running(journal, odd):
+    assert not journal.begin({}).but(start=odd).running
+
+
 def test_a_broken_file_is_named_and_harms_no_other_trial(journal):
     for _ in range(2):
         journal.begin({})
