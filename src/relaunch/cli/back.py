@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from relaunch.cli import draw
 from relaunch.session import look_back
@@ -39,10 +40,11 @@ def main(args: Namespace) -> int:
         draw.say_json("back", {**facts, "missing": list(given.missing)})
         return 0
     state = "is still" if given.was_there else "is now"
-    draw.remark(
-        f"rl: the code of #{trial.id} {state} in {draw.clean(path)}; your tree is untouched"
-    )
+    draw.remark(f"rl: the code of #{trial.id} {state} in {path}; your tree is untouched")
     for line in given.missing:
-        draw.remark(f"rl: not as it was: {draw.clean(line)}")
-    draw.say_bytes(os.fsencode(path) + b"\n")
+        draw.remark(f"rl: not as it was: {line}")
+    if sys.stdout.isatty():
+        draw.say(f"{draw.clean(path)}\n")
+    else:
+        draw.say_bytes(os.fsencode(path) + b"\n")  # for `cd "$(rl back 1)"`, whatever the name
     return 0

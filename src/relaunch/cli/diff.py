@@ -77,7 +77,9 @@ def screen(found: Difference, *, width: int, pen: draw.Pen, stat: bool = False) 
     add("command", _command(found, pen))
     for part in found.recipe:
         pairs.append((part.name.removesuffix("_s").replace("_", "-"), _change(part, pen)))
-    if all(part.name != "set" for part in found.recipe):
+    if other_text(found):
+        pairs.append(("set", draw.clean(f"{_set(found)}: same name, other text")))
+    elif all(part.name != "set" for part in found.recipe):
         same.append("set same")
     redacted = f", {found.env_redacted} redacted" if found.env_redacted else ""
     add("env", _changes(found.env, pen), f" ({draw.plural(found.env_count, 'var')}{redacted})")
@@ -90,11 +92,22 @@ def screen(found: Difference, *, width: int, pen: draw.Pen, stat: bool = False) 
     return draw.facts(pairs, width, pen)
 
 
+def other_text(found: Difference) -> bool:
+    """Tell whether both ran with the same set, whose files were edited in between."""
+    old, new = (trial.start.get("set_digest") for trial in (found.old, found.new))
+    named_alike = all(part.name != "set" for part in found.recipe)
+    return named_alike and bool(old) and bool(new) and old != new
+
+
+def _set(found: Difference) -> str:
+    return str(found.new.start.get("set") or "the set in place")
+
+
 def _code(found: Difference, pen: draw.Pen, stat: bool) -> str:
     if found.code_same:
         return ""
     if found.code_problem:
-        return found.code_problem
+        return draw.clean(found.code_problem)
     files = file_changes(found.code)
     if stat:
         lines = [f"{draw.clean(file.path)} {_counts(file)}" for file in files]
@@ -229,6 +242,7 @@ def _as_json(found: Difference) -> dict[str, Any]:
         },
         "command": [{"what": w, "old": list(o), "new": list(n)} for w, o, n in found.command],
         "recipe": [dict(part.__dict__) for part in found.recipe],
+        "set_edited": other_text(found),
         "env": [dict(part.__dict__) for part in found.env],
         "packages": [dict(part.__dict__) for part in found.packages],
         "host": [dict(part.__dict__) for part in found.host],

@@ -114,7 +114,7 @@ def _row(area: str, name: str, ok: bool, text: str, width: int, pen: draw.Pen) -
     mark = pen("green", "+") if ok else pen("yellow", "-")
     indent = " " * (_AREA + _NAME + 2)
     lines = _wrapped(draw.clean(text), width, indent)
-    lead = f"{draw.pad(area, _AREA)}{mark} {draw.pad(name, _NAME)}"
+    lead = f"{draw.pad(area, _AREA)}{mark} {draw.pad(draw.clean(name), _NAME)}"
     return [lead + lines[0].removeprefix(indent), *lines[1:]]
 
 

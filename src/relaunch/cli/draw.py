@@ -130,9 +130,9 @@ def say_json(verb: str, value: dict[str, Any]) -> None:
 
 
 def remark(text: str) -> None:
-    """Say something about the data on stderr, where it disturbs no pipe."""
+    """Say one line about the data on stderr, where it disturbs no pipe; it comes out clean."""
     try:
-        data = f"{text}\n".encode(sys.stderr.encoding or "ascii", "backslashreplace")
+        data = f"{clean(text)}\n".encode(sys.stderr.encoding or "ascii", "backslashreplace")
         os.write(sys.stderr.fileno(), data)
     except (OSError, ValueError, AttributeError):
         pass

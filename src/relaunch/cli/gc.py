@@ -76,12 +76,12 @@ def screen(swept: Swept, *, dry_run: bool) -> list[str]:
     free = "would be freed" if dry_run else "freed"
     lines = []
     if gone:
-        lines.append(f"{would}: {draw.plural(len(gone), 'trial')} ({draw.clean(ranges(gone))})")
+        lines.append(f"{would}: {draw.plural(len(gone), 'trial')} ({ranges(gone)})")
     if plan.leftovers:
         lines.append(f"{would}: {draw.plural(len(plan.leftovers), 'leftover')} of no trial")
     kept = [held for held in plan.stay if held.stays]
     if kept:
-        reasons = ", ".join(draw.clean(f"#{held.id} {held.stays}") for held in kept[:4])
+        reasons = ", ".join(f"#{held.id} {held.stays}" for held in kept[:4])
         more = f" and {len(kept) - 4} more" if len(kept) > 4 else ""
         lines.append(f"never goes: {reasons}{more}")
     total = sum(held.bytes for held in plan.stay)
@@ -90,7 +90,7 @@ def screen(swept: Swept, *, dry_run: bool) -> list[str]:
         f" with {draw.size(total)} {'stay' if len(plan.stay) != 1 else 'stays'}"
     )
     if swept.problem:
-        lines.append(f"the code was not packed: {draw.clean(swept.problem)}")
+        lines.append(f"the code was not packed: {swept.problem}")
     return lines
 
 

@@ -70,7 +70,7 @@ def screen(
     lines = _table(good, now, width, pen, reverse) if good else []
     for row in rows:
         if "problem" in row:
-            lines.append(pen("yellow", f"#{row['id']} unreadable: {draw.clean(row['problem'])}"))
+            lines.append(pen("yellow", draw.clean(f"#{row['id']} unreadable: {row['problem']}")))
     return lines + _trend(good, width, pen)
 
 
@@ -98,7 +98,7 @@ def _cells(
     cells = []
     before: Summary | None = None
     for row in rows:
-        line: list[draw.Cell] = [("bold", row["id"]), ("", draw.age(now - row["when"]))]
+        line: list[draw.Cell] = [("bold", draw.clean(row["id"])), ("", draw.age(now - row["when"]))]
         if with_sets:
             line.append(("", draw.clean(row["set"]) or "-"))
         line += [_code(row, before), _exit(row), _time(row, now)]
@@ -129,7 +129,7 @@ def _code(row: Summary, before: Summary | None) -> draw.Cell:
         if before["code"]["digest"] == code["digest"]:
             return ("dim", "same")
         return ("", f"edited{differ}")
-    return ("", (code["base"][:7] or "files") + differ)
+    return ("", (draw.clean(code["base"][:7]) or "files") + differ)
 
 
 def exit_word(row: Summary) -> str:

@@ -103,4 +103,4 @@ def _must_be_free(journal: Journal, name: str, trial_id: str) -> None:
 def _said(mark: dict[str, Any]) -> str:
     name = f"[{mark['name']}]" if mark.get("name") else ""
     parts = [str(mark.get("verdict") or ""), name, str(mark.get("text") or "")]
-    return "  ".join(draw.clean(part) for part in parts if part) or "has no mark"
+    return "  ".join(part for part in parts if part) or "has no mark"

@@ -87,7 +87,8 @@ def _new(project: Project, sets: ConfigSets, name: str, paths: list[str]) -> int
     for link in chosen:
         shown = os.path.relpath(link.link, top)
         made = os.path.relpath(link.variant(name), top)
-        draw.say(f"{made}  (a copy of {places.current_name(link)}; {shown} -> {link_text(link)})\n")
+        was = f"a copy of {places.current_name(link)}; {shown} -> {link_text(link)}"
+        draw.say(draw.clean(f"{made}  ({was})") + "\n")
     for link in tracked:
         shown = os.path.relpath(link.link, top)
         _tell(
@@ -128,7 +129,7 @@ def _use(project: Project, sets: ConfigSets, name: str) -> int:
     if not sets.links:
         raise UsageError(_no_links(sets), hint=f"rl set new {name} --from conf")
     for link, target in use_set(sets, name, journal=project.home.journal, tell=_tell).items():
-        draw.say(f"{os.path.relpath(link, sets.project)} -> {target}\n")
+        draw.say(draw.clean(f"{os.path.relpath(link, sets.project)} -> {target}") + "\n")
     return 0
 
 
@@ -155,11 +156,12 @@ def _list(sets: ConfigSets, *, as_json: bool) -> int:
         if not sets.flag:
             draw.remark("    rl set new NAME --from conf")
         return 0
-    wide = max(len(name) for name in names)
+    wide = max(draw.columns_of(draw.clean(name)) for name in names)
     for row in rows:
         mark = "*" if row["in_place"] else " "
         shown = "  ".join(str(path) for path in dict(row["paths"]).values())  # type: ignore[call-overload]
-        draw.say(f"{mark} {draw.clean(draw.pad(str(row['name']), wide))}  {draw.clean(shown)}\n")
+        name = draw.pad(draw.clean(str(row["name"])), wide)
+        draw.say(f"{mark} {name}  {draw.clean(shown)}\n")
     return 0
 
 

@@ -176,7 +176,7 @@ def card(
 def _headline(row: look_back.Summary, now: float, pen: draw.Pen) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["when"]))
     style = STATE_STYLES.get(row["state"], "")
-    head = pen("bold", f"#{row['id']}") + "  " + pen(style, outcome_words(row))
+    head = pen("bold", draw.clean(f"#{row['id']}")) + "  " + pen(style, outcome_words(row))
     return f"{head}   {when} ({draw.ago(now - row['when'])})"
 
 
@@ -234,7 +234,7 @@ def _given(start: dict[str, Any]) -> str:
         words.append(f"--timeout {start['timeout_s']:g}")
     words += [f"--src {draw.quote(str(clone))}" for clone in start.get("src") or ()]
     words += [f"--{name.replace('_', '-')}" for name in ("frozen", "let_live") if start.get(name)]
-    return " ".join(words)
+    return draw.clean(" ".join(words))
 
 
 def _resets(start: dict[str, Any], end: dict[str, Any]) -> str:
@@ -243,7 +243,7 @@ def _resets(start: dict[str, Any], end: dict[str, Any]) -> str:
     for number, reset in enumerate(start.get("resets") or ()):
         line = draw.clean(reset) if isinstance(reset, str) else draw.quoted(reset)
         code = done[number].get("exit_code") if number < len(done) else 0
-        lines.append(f"{line}   (exit {code})" if code else line)
+        lines.append(draw.clean(f"{line}   (exit {code})") if code else line)
     return "\n".join(lines)
 
 
@@ -251,7 +251,7 @@ def _failure(row: look_back.Summary, pen: draw.Pen) -> str:
     signature = row["signature"]
     if not signature:
         return ""
-    digest = pen("dim", f"{signature['kind']} {signature['digest'][:8]}")
+    digest = pen("dim", draw.clean(f"{signature['kind']} {signature['digest'][:8]}"))
     return f"{draw.clean(signature['title'])}   {digest}"
 
 
@@ -267,7 +267,7 @@ def _code(start: dict[str, Any], pen: draw.Pen, *, everything: bool) -> str:
 def _root(root: dict[str, Any], pen: draw.Pen, *, everything: bool, first: bool) -> list[str]:
     kinds = (("changed", "M"), ("new", "A"), ("deleted", "D"))
     counts = [f"{len(root[kind])} {kind}" for kind, _ in kinds if root.get(kind)]
-    base = str(root.get("base") or "")[:7] or "no commit"
+    base = draw.clean(str(root.get("base") or "")[:7]) or "no commit"
     where = "" if first else f"   {draw.clean(_tilde(str(root.get('path', ''))))}"
     lines = [f"{base}{' + ' + ', '.join(counts) if counts else ''}{where}"]
     files = [
@@ -311,11 +311,11 @@ def _python(python: dict[str, Any]) -> str:
 
 
 def _host(host: dict[str, Any]) -> str:
-    parts = [draw.clean(str(host.get(key) or "")) for key in ("name", "kernel")]
+    parts = [str(host.get(key) or "") for key in ("name", "kernel")]
     parts.append(f"{host['cpus']} cpus" if host.get("cpus") else "")
     parts.append(draw.size(host["memory_bytes"]) if host.get("memory_bytes") else "")
-    parts += [draw.clean(str(gpu)) for gpu in host.get("gpus") or ()]
-    return ", ".join(part for part in parts if part)
+    parts += [str(gpu) for gpu in host.get("gpus") or ()]
+    return draw.clean(", ".join(part for part in parts if part))
 
 
 def _output_line(trial: Trial) -> str:
