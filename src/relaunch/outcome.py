@@ -25,11 +25,11 @@ class Signature(Record):
         from _blake2 import blake2b  # hashlib costs three times as much to import
 
         text = "\0".join((self.kind, *self.key))
-        return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class Outcome(Record):
-    """How a trial ended. Exactly one of `exit_code`, `signal` and `not_started` says so."""
+    """How a trial ended. With `not_started`, `exit_code` is what rl itself ends with."""
 
     exit_code: int | None = None
     signal: int | None = None

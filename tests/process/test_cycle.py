@@ -185,23 +185,6 @@ def test_a_timeout_ends_the_tree_with_124(world):
     assert end_of(world, "1")["timed_out"]
 
 
-def test_secrets_reach_neither_the_environment_nor_the_output_kept(world):
-    secret = "s3cr3t-s3cr3t-s3cr3t"
-    ran = world.rl("--", "sh", "-c", "echo $HF_TOKEN", env={"HF_TOKEN": secret})
-    assert ran.stdout == secret + "\n"
-    kept = b"".join(p.read_bytes() for p in (world.journal / "trials").rglob("*") if p.is_file())
-    assert secret.encode() not in kept
-    assert "HF_TOKEN" in start_of(world, "1")["env"]["redacted"]
-
-
-def test_a_secret_given_by_hand_must_be_given_again(world):
-    world.rl("--env", "API_KEY=abcdefgh", "--", "true")
-    ran = world.rl()
-    assert ran.returncode == 2
-    assert "API_KEY was given by hand and is a secret" in ran.stderr
-    assert world.rl("--env", "API_KEY=abcdefgh").returncode == 0
-
-
 def test_outside_git_everything_works_from_a_private_repository(world, tmp_path):
     folder = tmp_path / "loose"
     folder.mkdir()
@@ -271,3 +254,70 @@ def test_with_closed_standard_streams_the_record_is_still_whole(world):
     world.shell("rl -- sh -c 'echo lost >&2' >&- 2>&- <&-")
     assert json.loads(world.rl("show", "1", "--json").stdout)
     assert end_of(world, "1")["duration_s"] >= 0
+
+
+def test_what_waits_in_standard_input_is_for_the_program_not_for_the_reset(world):
+    ran = world.rl("--reset", "cat > eaten", "--", "cat", input="data")
+    assert ran.stdout == "data"
+    assert (world.project / "eaten").read_text() == ""
+
+
+def test_what_a_reset_starts_serves_the_trial_and_ends_with_it(world):
+    reset = "setsid sleep 1000 > /dev/null 2>&1 & echo $! > service"
+    ran = world.rl("--reset", reset, "--", "sh", "-c", "kill -0 $(cat service) && echo up")
+    assert ran.stdout == "up\n"
+    pid = int((world.project / "service").read_text())
+    assert not os.path.exists(f"/proc/{pid}")
+    assert "that outlived it" in ran.stderr
+
+
+def test_a_reset_that_changes_the_code_otherwise_is_not_called_identical(train):
+    words = ["--reset", "cp ../next train.py", "--", sys.executable, "train.py"]
+    start = (train.project / "train.py").read_text()
+    following = train.project.parent / "next"
+    following.write_text("print(1)\n")
+    train.rl(*words)
+    train.write("train.py", start)
+    following.write_text("print(2)\n")
+    ran = train.rl(*words)
+    assert ran.stdout == "2\n"
+    assert "after the reset the code is not that of #1" in ran.stderr
+
+
+def test_an_odd_failure_keeps_the_exit_code_of_the_program(world):
+    program = "raise ValueError(chr(0xd800) + ' x')"
+    ran = world.rl("--", sys.executable, "-c", program)
+    assert ran.returncode == 1
+    assert end_of(world, "1")["exit_code"] == 1
+    assert world.rl().returncode == 1
+
+
+def test_odd_but_readable_files_of_other_trials_do_no_harm(train):
+    python(train)
+    python(train)
+    (train.journal / "trials" / "1" / "end.json").write_text('{"signature": {"no": 1}}')
+    (train.journal / "trials" / "1.2" / "end.json").write_text("{}")
+    ran = python(train)
+    assert ran.returncode == 1
+    assert "internal fault" not in ran.stderr
+
+
+def test_until_may_be_more_than_ascii(world):
+    ran = world.rl("--until", r"\u2713 done", "--", "printf", "\u2713 done\\n")
+    assert ran.returncode == 0
+    assert end_of(world, "1")["critical_s"] is not None
+
+
+def test_one_more_variable_on_a_repeat_keeps_the_others(world):
+    world.rl("--env", "LR=3", "--env", "BS=4", "--", "sh", "-c", "echo $LR $BS")
+    assert world.rl("--env", "BS=5").stdout == "3 5\n"
+
+
+def test_output_beyond_the_limit_keeps_its_beginning_and_its_end(world):
+    world.write("relaunch.toml", '[record]\nmax_output = "1 MiB"\n')
+    program = "for n in range(400_000): print(f'line {n:06}')"
+    world.rl("-q", "--", sys.executable, "-c", program)
+    kept = world.rl("show", "1", "--output").stdout
+    assert kept.startswith("line 000000\n")
+    assert kept.endswith("line 399999\n")
+    assert len(kept) < 1_200_000

@@ -177,3 +177,38 @@ def test_two_trials_at_once_never_mix_their_sets(sets):
 def test_a_flag_per_set_is_an_environment_variable(world):
     world.write("relaunch.toml", '[sets]\nflag = "MODE"\n')
     assert world.rl("-s", "fast", "--", "sh", "-c", "echo $MODE").stdout == "fast\n"
+
+
+def test_after_again_bare_rl_is_back_on_the_tree(world):
+    world.write("train.py", "print('then')\n")
+    world.rl("--", sys.executable, "train.py")
+    world.write("train.py", "print('now')\n")
+    world.rl("again", "1")
+    ran = world.rl()
+    assert ran.stdout == "now\n"
+    assert (
+        json.loads((world.journal / "trials" / "2" / "start.json").read_text())["frozen"] is False
+    )
+
+
+def test_again_says_what_was_not_kept_and_is_another_now(world):
+    world.write("relaunch.toml", '[record]\nmax_file = "10 KiB"\n')
+    world.write("data.bin", b"a" * 50_000)
+    world.rl("--", "head", "-c", "3", "data.bin")
+    world.write("data.bin", b"b" * 50_000)
+    ran = world.rl("again", "1")
+    assert "not as in #1: data.bin has changed, and was not kept" in ran.stderr
+
+
+def test_further_folders_and_ignored_files_can_be_kept_too(world, tmp_path):
+    (tmp_path / "lib7").mkdir()
+    (tmp_path / "lib7" / "code.py").write_text("then\n")
+    world.write("relaunch.toml", '[record]\nalso = ["../lib7", "secret.yaml"]\n')
+    world.write(".gitignore", "*.yaml\n")
+    world.write("secret.yaml", "then")
+    world.rl("--", "true")
+    (tmp_path / "lib7" / "code.py").write_text("now\n")
+    world.write("secret.yaml", "now")
+    back = world.project / world.rl("back", "1").stdout.strip()
+    assert (back / "secret.yaml").read_text() == "then"
+    assert [p.read_text() for p in back.rglob("code.py")] == ["then\n"]

@@ -4,8 +4,10 @@
     trials/7/output.0 ...   what the program said, with times
     trials/7/end.json       the outcome; missing while it runs, or when rl itself was killed
     trials/7/mark.json      the person's verdict and name
+    trials/7/repeats        the highest of its repeats that was forgotten: not to be given again
 
-Short cuts, each a file with a trial's number, all rebuilt from the trials when lost:
+Short cuts, each a file with a trial's number; the journal works without them, and a trial is not
+lost because one cannot be written:
 
     identities/DIGEST       the first trial with this code, command, set and environment
     signatures/DIGEST       the last trial that failed this way
@@ -22,7 +24,7 @@ import os
 import time
 
 from relaunch.errors import JournalError
-from relaunch.journal.output import OutputWriter
+from relaunch.journal.output import SEGMENT_BYTES, OutputWriter
 from relaunch.jsontext import dumps, loads
 from relaunch.record import Record
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _SILENT_S = 86400
+_PROC = "/proc"
 
 
 class Trial(Record):
@@ -89,6 +92,7 @@ class Journal:
             "identity": identity,
             "previous": self.newest(),
             **start,
+            "identical_to": first,
         }
         temp = os.path.join(self.trials, f".new-{os.getpid()}-{time.monotonic_ns()}")
         os.mkdir(temp, 0o700)
@@ -103,8 +107,9 @@ class Journal:
     def _take_number(self, temp: str, repeat_of: str) -> str:
         if repeat_of:
             prefix = repeat_of + "."
-            taken = [i for i in self.ids() if i.startswith(prefix)]
-            number = int(taken[-1].partition(".")[2]) + 1 if taken else 2
+            taken = [id_order(i)[1] for i in self.ids() if i.startswith(prefix)]
+            # After the listing: what is forgotten meanwhile is in the one or in the other.
+            number = max([1, *taken, self._forgotten_repeat(repeat_of)]) + 1
         else:
             prefix = ""
             number = self.last_number() + 1
@@ -118,10 +123,29 @@ class Journal:
             else:
                 return f"{prefix}{number}"
 
+    def note_forgotten(self, trial_id: str) -> None:
+        """Keep the number of a repeat that is to go from being given again. May raise OSError."""
+        first, _, repeat = trial_id.partition(".")
+        folder = os.path.join(self.trials, first)
+        if repeat.isdecimal() and os.path.isdir(folder):
+            highest = max(int(repeat), self._forgotten_repeat(first))
+            write_file(os.path.join(folder, "repeats"), b"%d" % highest)
+
+    def _forgotten_repeat(self, first: str) -> int:
+        try:
+            with open(os.path.join(self.trials, first, "repeats"), "rb") as file:
+                return int(file.read(32))
+        except (OSError, ValueError):
+            return 0
+
     def _remember(self, folder: str, name: str, data: bytes) -> None:
+        """Write a short cut if we can: the trial is there without it."""
         folder = os.path.join(self.home, folder)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        write_file(os.path.join(folder, name), data)
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            write_file(os.path.join(folder, name), data)
+        except OSError:
+            pass
 
     def first_with(self, identity: str) -> str:
         """Return the id of the first trial with this identity, or nothing."""
@@ -138,9 +162,10 @@ class Journal:
     def unfinished(self) -> list[str]:
         """List the trials that have begun and not been finished, alive or not."""
         try:
-            return sorted(os.listdir(os.path.join(self.home, "running")), key=id_order)
+            names = os.listdir(os.path.join(self.home, "running"))
         except OSError:
             return []
+        return sorted((name for name in names if not is_temporary(name)), key=id_order)
 
     def _recall(self, folder: str, name: str) -> str:
         try:
@@ -156,7 +181,7 @@ class Journal:
         write_json(os.path.join(trial.path, "end.json"), end)
         try:
             os.unlink(os.path.join(self.home, "running", trial.id))
-        except FileNotFoundError:
+        except OSError:
             pass
         if end.get("signature"):
             self._remember("signatures", end["signature"]["digest"], trial.id.encode())
@@ -171,9 +196,9 @@ class Journal:
         write_json(os.path.join(trial.path, "mark.json"), mark)
         return trial.but(mark=mark)
 
-    def output(self, trial: Trial) -> OutputWriter:
-        """Open the trial's output for appending."""
-        return OutputWriter(trial.path)
+    def output(self, trial: Trial, *, max_bytes: int = 3 * SEGMENT_BYTES) -> OutputWriter:
+        """Open the trial's output for appending; of more, the beginning and the end are kept."""
+        return OutputWriter(trial.path, segment_bytes=max(1 << 16, max_bytes // 3))
 
     def ids(self) -> list[str]:
         """List all trial ids, oldest number first, repeats after their first."""
@@ -227,8 +252,8 @@ def whereabouts() -> dict[str, str]:
     """
     return {
         "host": os.uname().nodename,
-        "boot": _line_of("/proc/sys/kernel/random/boot_id"),
-        "pids": _link_of("/proc/self/ns/pid"),
+        "boot": _line_of(f"{_PROC}/sys/kernel/random/boot_id"),
+        "pids": _link_of(f"{_PROC}/self/ns/pid"),
     }
 
 
@@ -253,17 +278,33 @@ def _link_of(path: str) -> str:
 
 
 def process_started(pid: int) -> int:
-    """Return when a process started, in ticks since boot: with the pid, its identity. 0 if gone."""
+    """Return when a process started, in ticks since boot: with the pid, its identity. 0 if gone.
+
+    Without /proc (macOS) all we can tell is whether there is such a process: then 1.
+    """
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
+        with open(f"{_PROC}/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
     except (OSError, ValueError, IndexError):
-        return 0
+        return 0 if os.path.exists(f"{_PROC}/self/stat") else int(_answers(pid))
+
+
+def _answers(pid: int) -> bool:
+    if pid <= 0:
+        return False  # a group, to kill(2)
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True  # another user's
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def write_file(path: str, data: bytes) -> None:
     """Put `data` at `path` whole or not at all, readable by its owner alone."""
-    temp = f"{path}.{os.getpid()}.tmp"
+    # Hosts and containers that share a home may share the pid as well.
+    temp = f"{path}.{os.getpid()}-{time.monotonic_ns()}.tmp"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -274,8 +315,17 @@ def write_file(path: str, data: bytes) -> None:
             os.close(fd)
         os.rename(temp, path)
     except OSError:
-        os.unlink(temp)
+        try:
+            os.unlink(temp)
+        except OSError:
+            pass
         raise
+
+
+def is_temporary(name: str) -> bool:
+    """Tell whether a file is one of `write_file`'s that has not been renamed yet."""
+    path, _, end = name.rpartition(".")
+    return end == "tmp" and path.rpartition(".")[2].replace("-", "").isdecimal()
 
 
 def write_json(path: str, value: object) -> None:

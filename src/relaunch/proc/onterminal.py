@@ -26,11 +26,17 @@ class TerminalSupervision(Supervision):
     """One program on a pty, in a session of its own, stopped and continued with us."""
 
     def __init__(
-        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], chunk: ChunkSink
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        chunk: ChunkSink,
+        stdin: bool = True,
     ) -> None:
         """Remember the terminal as it is."""
-        super().__init__(argv, cwd=cwd, env=env, chunk=chunk)
-        self._keyboard = 0 not in self.closed and os.isatty(0)
+        super().__init__(argv, cwd=cwd, env=env, chunk=chunk, stdin=stdin)
+        self._keyboard = stdin and 0 not in self.closed and os.isatty(0)
         self._terminal = Terminal(0 if self._keyboard else 1)
         self._master = self._statuses = -1
         self._typed = self._said = b""
@@ -46,6 +52,9 @@ class TerminalSupervision(Supervision):
         self.start.fds = {1: slave}
         if 0 in self.closed:
             self.start.fds[0] = -1
+        elif not self.stdin:
+            self.start.fds[0] = os.open(os.devnull, os.O_RDONLY)
+            ours.append(self.start.fds[0])
         elif self._keyboard:
             self.start.fds[0] = slave
         if 2 in self.closed:

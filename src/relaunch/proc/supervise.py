@@ -57,19 +57,22 @@ def supervise(
     timeout_s: float | None = None,
     let_live: bool = False,
     quiet: bool = False,
+    stdin: bool = True,
 ) -> Ended:
     """Run `argv` to its end, show each block of output to `chunk`, and leave nothing running.
 
     Call it from the main thread; nothing else may start or wait for children meanwhile.
     `chunk(monotonic time, stream 1 or 2, data)` is called after the block was passed on.
-    `quiet` records without passing on. Raises LaunchError when the program cannot be started.
+    `quiet` records without passing on. Without `stdin` it reads nothing, and what is in our
+    standard input stays there for who comes next.
+    Raises LaunchError when the program cannot be started.
     """
     kind = Supervision
     if not quiet and os.isatty(1) and 1 not in plug():
         from relaunch.proc.onterminal import TerminalSupervision
 
         kind = TerminalSupervision
-    run = kind(argv, cwd=cwd, env=env, chunk=chunk)
+    run = kind(argv, cwd=cwd, env=env, chunk=chunk, stdin=stdin)
     return run.run(timeout_s=timeout_s, let_live=let_live, quiet=quiet)
 
 
@@ -87,9 +90,16 @@ class Supervision:
     """One program on pipes, in our own process group: the terminal and the shell see one job."""
 
     def __init__(
-        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], chunk: ChunkSink
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        chunk: ChunkSink,
+        stdin: bool = True,
     ) -> None:
         """Find the program; raise LaunchError before anything was changed."""
+        self.stdin = stdin
         self.closed = plug()
         self.marker = env.get(MARKER) or f"{os.getpid()}.{time.time_ns()}"
         self.start = Start(argv, cwd, {**env, MARKER: self.marker})
@@ -163,10 +173,13 @@ class Supervision:
                 self.relay.notice_lost_reader(near, number)
         if 0 in self.closed:
             self.start.fds[0] = -1
+        elif not self.stdin:
+            self.start.fds[0] = os.open(os.devnull, os.O_RDONLY)
+            ours.append(self.start.fds[0])
         self.pid = fork_program(self.start)
         for fd in ours:
             os.close(fd)
-        if not quiet and stat.S_ISFIFO(os.fstat(0).st_mode):
+        if self.stdin and not quiet and stat.S_ISFIFO(os.fstat(0).st_mode):
             let_go_of_stdin()
 
     def turn(self) -> None:

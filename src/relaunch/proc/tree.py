@@ -249,14 +249,21 @@ def end_marked(marker: str) -> None:
 
 
 def end_all(pids: Iterable[int], *, grace_s: float = TERM_GRACE_S) -> list[int]:
-    """End processes that are not our children: ask, wait, insist. Return who is still there."""
+    """End processes of a trial: ask, wait, insist. Return who is still there."""
+    pids = list(pids)
     left = [pid for pid in pids if send(pid, _signal.SIGTERM)]
     for pid in left:
         send(pid, _signal.SIGCONT)
     left = _wait_gone(left, grace_s)
     for pid in left:
         send(pid, _signal.SIGKILL)
-    return _wait_gone(left, grace_s)
+    left = _wait_gone(left, grace_s)
+    for pid in pids:
+        try:
+            os.waitpid(pid, os.WNOHANG)  # those that became ours when their parents ended
+        except ChildProcessError:
+            pass
+    return left
 
 
 def _wait_gone(pids: list[int], seconds: float) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relaunch.errors import JournalError
 from relaunch.session.attempt import Attempt
-from relaunch.session.plan import recipe_of
+from relaunch.session.plan import check_secrets_given, recipe_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def run_again(project: Project, trial: Trial, *, tell: Callable[[Event], object]
             f"the code of #{trial.id} was not recorded, so it cannot be run again",
             hint=f"rl show {trial.id}",
         )
-    recipe = recipe_of(trial, project).but(frozen=True)
+    check_secrets_given(trial, {})
+    recipe = recipe_of(trial, project)
     note = f"again #{trial.id}"
     return Attempt(project, recipe, tell=tell, note=note, again=trial).run()

@@ -9,13 +9,16 @@ import os
 
 from relaunch.errors import PlaceError, RelaunchError
 from relaunch.events import Announced, Finished, Warned
+from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
+from relaunch.session.masks import mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
 from relaunch.session.place import Place
-from relaunch.session.plan import recipe_json
+from relaunch.session.plan import EXACT, recipe_json
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.place.doubts import doubts, interpreter
+from relaunch.trial.redact import forms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,21 +66,31 @@ class Attempt:
         self.code: Code | None = None
         self._no_code = ""
         self._warned = False
+        self._secrets: tuple[bytes, ...] = ()
+        self._secret_texts: list[str] = []
 
     def run(self) -> Outcome:
         """Run it. Raises only for what stops the program from being started at all."""
-        place = Place(self.project, self.recipe, tell=self.tell)
+        recipe = self.recipe if self.again is None else self.recipe.but(frozen=True)
+        place = Place(self.project, recipe, tell=self.tell)
         try:
             return self._run(place)
         finally:
-            place.close()
+            try:
+                place.close()
+            except (RelaunchError, OSError) as error:  # the next rl puts it back
+                self._warn(f"the config set is not put back yet: {_reason(error)}")
 
     def _run(self, place: Place) -> Outcome:
+        values = facts.secret_values(place.env, self.project.settings.record.redact)
+        self._secrets = forms(values)
+        self._secret_texts = [os.fsdecode(value) for value in values]
         python = interpreter(self.recipe.argv, place.env, self.recipe.cwd)
         self._take_code(place.env, python)
         self._begin(place, python)
         self._announce()
-        writer = self.journal.output(self.trial) if self.trial else None
+        most = self.project.settings.record.max_output
+        writer = self.journal.output(self.trial, max_bytes=most) if self.trial else None
         try:
             result = self._launch(place, python, writer)
         except BaseException as error:
@@ -109,17 +122,32 @@ class Attempt:
         if home.too_wide:
             self._no_code = f"{home.project} is too wide for a snapshot"
             return
-        caps = Caps(max_file=record.max_file, max_new=record.max_new)
         try:
-            roots: list[tuple[str, str]] = []
-            if "editable" in record.also:
-                from relaunch.journal.snapshot.roots import find_extra_roots
-
-                roots = find_extra_roots(env, python.site_packages if python else (), home)
-            roots += [("pythonpath", clone) for clone in self.recipe.src if os.path.isdir(clone)]
+            roots, globs = self._besides(env, python)
+            caps = Caps(max_file=record.max_file, max_new=record.max_new, also=globs)
             self.code = take(home, extra_roots=roots, caps=caps)
         except (RelaunchError, OSError) as error:
             self._no_code = _reason(error)
+
+    def _besides(
+        self, env: Mapping[str, str], python: Interpreter | None
+    ) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+        """Name what to keep besides the project: other roots, and files that git ignores."""
+        home = self.project.home
+        roots: list[tuple[str, str]] = []
+        globs: list[str] = []
+        for word in self.project.settings.record.also:
+            folder = os.path.normpath(os.path.join(home.project, word))
+            if word == "editable":
+                from relaunch.journal.snapshot.roots import find_extra_roots
+
+                roots += find_extra_roots(env, python.site_packages if python else (), home)
+            elif os.path.isdir(folder) and not f"{folder}/".startswith(f"{home.project}/"):
+                roots.append(("pythonpath", folder))
+            else:
+                globs.append(word)
+        roots += [("pythonpath", clone) for clone in self.recipe.src if os.path.isdir(clone)]
+        return roots, tuple(globs)
 
     def _take_code_after_reset(self, env: Mapping[str, str], python: Interpreter | None) -> None:
         """A reset may change the code itself (`git checkout x`); what runs is what is kept."""
@@ -128,20 +156,32 @@ class Attempt:
             return
         self._take_code(env, python)
         if self.trial and self.code is not None and self.code.digest != before.digest:
-            self.trial.start["code"] = code_json(self.code)
+            start = self.trial.start
+            start["code"] = code_json(self.code)
+            if start["identical_to"] and self._code_of(start["identical_to"]) != self.code.digest:
+                first = start["identical_to"]
+                self.tell(Warned(text=f"after the reset the code is not that of #{first}"))
+                start["identical_to"] = ""
             try:
                 self.journal.rewrite_start(self.trial)
             except OSError as error:
                 self._warn(f"the code after the reset is not recorded: {_reason(error)}")
+
+    def _code_of(self, trial_id: str) -> str:
+        try:
+            return str(self.journal.load(trial_id).start["code"]["digest"])
+        except (RelaunchError, KeyError, TypeError):
+            return ""
 
     def _begin(self, place: Place, python: Interpreter | None) -> None:
         env = place.env
         journal = self.journal
         record = self.project.settings.record
         salt = facts.journal_salt(journal.home)
-        start: dict[str, Any] = recipe_json(self.recipe, redact=record.redact)
+        exact = recipe_json(self.recipe, redact=record.redact)
+        start: dict[str, Any] = masked(exact, self._secret_texts)
         start["project"] = self.project.home.project
-        start["note"] = self.note
+        start["note"] = mask_text(self.note, self._secret_texts)
         start["unsaved"] = list(self.unsaved)
         start["env"] = facts.environment(env, allow=record.env, redact=record.redact, salt=salt)
         start["host"] = facts.host()
@@ -159,10 +199,12 @@ class Attempt:
         try:
             if python:
                 start["packages"] = facts.packages(journal.home, python.site_packages)
-            surroundings = facts.digest(start["packages"], place.set_digest())
+            start["set_digest"] = place.set_digest()
+            surroundings = facts.digest(start["packages"], start["set_digest"])
             identity = self._identity(env, surroundings, salt)
             start["identical_to"] = journal.first_with(identity) if identity else ""
             self.trial = journal.begin(start, identity=identity)
+            self._keep_exact(exact, start)
             if self.name:
                 journal.set_mark(self.trial, {"name": self.name})
         except OSError as error:
@@ -172,6 +214,12 @@ class Attempt:
             self._warn(f"{home.unwritable} cannot be written; recorded in {home.journal} instead")
         if self._no_code:
             self._warn(f"the code is not recorded: {self._no_code}")
+
+    def _keep_exact(self, exact: dict[str, Any], shown: dict[str, Any]) -> None:
+        """Where what is shown hides a secret, keep the words as typed in a file of their own."""
+        hidden = {name: exact[name] for name in exact if exact[name] != shown[name]}
+        if hidden and self.trial:
+            write_json(os.path.join(self.trial.path, EXACT), hidden)
 
     def _identity(self, env: Mapping[str, str], surroundings: str, salt: bytes) -> str:
         """Name all that decides what the program does; nothing when the code is not known."""
@@ -231,10 +279,11 @@ class Attempt:
         self, place: Place, python: Interpreter | None, writer: OutputWriter | None
     ) -> Result:
         settings = self.project.settings
-        if self.recipe.frozen:
+        if place.recipe.frozen:
             if self.code is None:
                 raise PlaceError("no frozen copy: the code could not be recorded", hint="rl doctor")
-            place.freeze(self.code)
+            for line in place.freeze(self.code, again=self.again):
+                self.tell(Warned(text=line))
         place.use_clones()
         world = World(
             env={**place.env, "RELAUNCH_TRIAL": self.trial.path} if self.trial else place.env,
@@ -242,7 +291,7 @@ class Attempt:
             report_on=tuple(place.expected),
             project=place.roots,
             metrics=settings.metrics,
-            secrets=facts.secret_values(place.env, settings.record.redact),
+            secrets=self._secrets,
             quiet=self.quiet,
         )
         return run_trial(
@@ -287,6 +336,8 @@ class Attempt:
         told = ""
         if self.trial:
             told = tell_against_past(self.journal, self.trial, outcome)
+            ended = [mask_text(one, self._secret_texts) for one in outcome.ended_processes]
+            outcome = outcome.but(ended_processes=tuple(ended))
             end = outcome_json(outcome)
             end["told"] = told
             end["resets"] = [

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from relaunch.session.project import Project
 
 LOOK_BACK = 8
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+"""What a trial file that is JSON but not ours makes us raise."""
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -51,22 +53,32 @@ def outcome_of(end: Mapping[str, Any]) -> Outcome:
 
 def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
     """Compare with the latest trials of the same command and the last that failed this way."""
-    past = {}
-    for other in _earlier(journal, trial):
-        if other.end is not None and other.start.get("command") == trial.start["command"]:
-            past[other.id] = outcome_of(other.end)
+    others = [
+        other
+        for other in _earlier(journal, trial)
+        if other.start.get("command") == trial.start["command"]
+    ]
     if outcome.signature is not None:
         last = journal.last_with(outcome.signature.digest)
-        if last and last not in past and last != trial.id:
-            try:
-                other = journal.load(last)
-            except RelaunchError:
-                other = trial
+        if last and last != trial.id and last not in [other.id for other in others]:
+            others += _loaded(journal, last)
+    past = []
+    for other in others:
+        try:
             if other.end is not None:
-                past[last] = outcome_of(other.end)
+                past.append((other.id, outcome_of(other.end)))
+        except MALFORMED:
+            continue
     from relaunch.trial.signature.history import told
 
-    return told((trial.id, outcome), list(past.items()))
+    return told((trial.id, outcome), past)
+
+
+def _loaded(journal: Journal, trial_id: str) -> list[Trial]:
+    try:
+        return [journal.load(trial_id)]
+    except RelaunchError:
+        return []
 
 
 def _earlier(journal: Journal, trial: Trial) -> list[Trial]:
@@ -76,12 +88,18 @@ def _earlier(journal: Journal, trial: Trial) -> list[Trial]:
     seen = {trial.id}
     while trial_id and trial_id not in seen and len(seen) <= LOOK_BACK:
         seen.add(trial_id)
-        try:
-            found.append(journal.load(trial_id))
-            trial_id = found[-1].start.get("previous", "")
-        except RelaunchError:
-            trial_id = before(journal.ids(), trial_id)
+        other = _loaded(journal, trial_id)
+        found += other
+        previous = other[0].start.get("previous", "") if other else None
+        trial_id = before(_ids(journal), trial_id) if previous is None else previous
     return found
+
+
+def _ids(journal: Journal) -> list[str]:
+    try:
+        return journal.ids()
+    except RelaunchError:
+        return []
 
 
 def describe_code(project: Project, code: Code | None, trial: Trial) -> str:
@@ -114,7 +132,7 @@ def _previous_code(journal: Journal, trial: Trial) -> Code | None:
     try:
         code = journal.load(trial.start["previous"]).start.get("code")
         return from_json(code) if code and code["roots"] else None
-    except (RelaunchError, KeyError, TypeError, ValueError):
+    except (RelaunchError, *MALFORMED):
         return None
 
 

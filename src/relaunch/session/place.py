@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from relaunch.events import Event
     from relaunch.journal.snapshot.code import Code
     from relaunch.journal.snapshot.frozen import FrozenCopy
+    from relaunch.journal.store import Trial
     from relaunch.recipe import Recipe
     from relaunch.session.project import Project
     from relaunch.trial.place.hold import HeldSet
@@ -69,8 +70,8 @@ class Place:
         self.env.update(changes)
         self.roots = (*self.roots, *clones)
 
-    def freeze(self, code: Code) -> None:
-        """Move the launch into a copy of `code` that edits cannot reach."""
+    def freeze(self, code: Code, *, again: Trial | None = None) -> list[str]:
+        """Move the launch into a copy of `code`, out of reach of edits; say what is not as then."""
         from relaunch.journal.snapshot.frozen import frozen_copy
 
         copy = frozen_copy(self.project.home, code)
@@ -84,6 +85,21 @@ class Place:
         argv = [copy.map(word) if word.startswith(top) else word for word in self.recipe.argv]
         self.recipe = self.recipe.but(cwd=cwd, argv=tuple(argv))
         self.roots = tuple(map(copy.map, (root.path for root in code.roots)))
+        return self._not_as_then(copy, code, again) if again is not None else []
+
+    def _not_as_then(self, copy: FrozenCopy, code: Code, again: Trial) -> list[str]:
+        """Name what an old trial ran with and this one does not: it was not kept, only noted."""
+        from relaunch.journal.snapshot.choose import sample_digest
+
+        lines = [f"not as in #{again.id}: {name}" for name in copy.missing]
+        for root in code.roots:
+            for out in root.left_out:
+                path = os.path.join(root.path, out.path)
+                if os.path.isfile(path) and sample_digest(path, out.size) != out.digest:
+                    lines.append(f"not as in #{again.id}: {out.path} has changed, and was not kept")
+        if again.start.get("set_digest", "") != self.set_digest():
+            lines.append(f"not as in #{again.id}: set {self.recipe.config_set or 'in place'}")
+        return lines
 
     def _put_set_into(self, copy: FrozenCopy, sets: ConfigSets, name: str) -> None:
         """Turn the copy's own links; a set that git ignores is not in it yet, and copied there."""
@@ -100,12 +116,13 @@ class Place:
             copy_into(sets, name, copy.path)
 
     def set_digest(self) -> str:
-        """Return what the set in place says; git may ignore it, so the code does not tell."""
-        if self._sets is None:
+        """Return what the program's set says; git may ignore it, so the code does not tell."""
+        if self._sets is None or not self._sets.links:
             return ""
         from relaunch.trial.place.sets import content_digest
 
-        return content_digest(self._sets)
+        copy = self._copy.path if self._copy is not None else ""
+        return content_digest(self._sets, "" if copy else self.recipe.config_set, project=copy)
 
     def close(self) -> None:
         """Put the world back; safe to call twice."""

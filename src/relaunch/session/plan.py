@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, UsageError
-from relaunch.journal.store import before
+from relaunch.journal.store import before, read_json
 from relaunch.recipe import Limits, Recipe
 from relaunch.session.facts import matches
 
+EXACT = "exact.json"
+"""Beside a trial whose command shows a secret: the words as typed, for running it again."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from relaunch.journal.store import Trial
@@ -44,22 +47,28 @@ def _repeated(project: Project, request: Request) -> Recipe:
     last = last_trial(project)
     if last is None:
         raise UsageError("nothing to repeat yet", hint="rl -- python train.py")
-    given = {*os.environ, *(request.env or {})}
-    missing = [name for name in last.start.get("env_set_redacted", ()) if name not in given]
-    if missing:
-        raise UsageError(
-            f"{missing[0]} was given by hand and is a secret, so it was not kept",
-            hint=f"rl --env {missing[0]}=...",
-        )
+    check_secrets_given(last, request.env or {})
     return recipe_of(last, project)
+
+
+def check_secrets_given(trial: Trial, given: Mapping[str, str]) -> None:
+    """Refuse to repeat a trial without the secrets that it was given by hand."""
+    for name in trial.start.get("env_set_redacted", ()):
+        if name not in os.environ and name not in given:
+            raise UsageError(
+                f"{name} was given by hand and is a secret, so it was not kept",
+                hint=f"rl --env {name}=..., or export it",
+            )
 
 
 def _asked(recipe: Recipe, request: Request) -> Recipe:
     """Lay what was asked for over the recipe."""
-    fields = ("resets", "reset_continue", "env", "until", "match", "exit_code", "src", "frozen",
+    fields = ("resets", "reset_continue", "until", "match", "exit_code", "src", "frozen",
               "let_live")  # fmt: skip
     asked = {name: getattr(request, name) for name in fields}
     recipe = recipe.but(**{name: value for name, value in asked.items() if value is not None})
+    if request.env:
+        recipe = recipe.but(env={**recipe.env, **request.env})
     if request.timeout_s is not None:
         recipe = recipe.but(limits=Limits(timeout_s=request.timeout_s))
     return recipe
@@ -85,7 +94,7 @@ def last_trial(project: Project) -> Trial | None:
 
 def recipe_of(trial: Trial, project: Project) -> Recipe:
     """Read the recipe of an earlier trial back, its paths moved to this work tree."""
-    start = trial.start
+    start = {**trial.start, **(read_json(os.path.join(trial.path, EXACT)) or {})}
     try:
         return Recipe(
             argv=tuple(start["command"]),

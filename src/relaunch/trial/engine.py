@@ -6,22 +6,26 @@ import os
 import time
 
 from relaunch.errors import LaunchError
-from relaunch.outcome import Outcome
+from relaunch.jsontext import dumps, loads
+from relaunch.outcome import Outcome, Signature
 from relaunch.proc.supervise import supervise
+from relaunch.proc.tree import MARKER, end_all, leftovers
 from relaunch.record import Record
+from relaunch.trial.redact import Redactor, redact_all
 from relaunch.trial.watch import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from relaunch.proc.supervise import Ended
     from relaunch.recipe import Recipe
-    from relaunch.trial.place.reset import ResetStep
+    from relaunch.trial.place.reset import ResetResult, ResetStep
 
 RESET_FAILED = 2
 TIMED_OUT = 124
+INTERRUPTED = 130
 RESET_STREAM = 0
 
 
@@ -59,31 +63,26 @@ def run_trial(
     """Run one trial to its end. The user's failure is an outcome; nothing is raised for it."""
     steps: tuple[ResetStep, ...] = ()
     if recipe.resets:
-        from relaunch.trial.place.reset import run_resets
-
-        ran = run_resets(
-            recipe.resets,
-            cwd=recipe.cwd,
-            env=world.env,
-            keep_going=recipe.reset_continue,
-            supervise=supervise,
-            chunk=lambda when, _stream, data: record(when, RESET_STREAM, data),
-            quiet=world.quiet,
-        )
+        ran = _reset(recipe, world, record)
         steps = ran.steps
-        if ran.failed and not recipe.reset_continue:
-            return Result(
-                outcome=Outcome(exit_code=RESET_FAILED, not_started=ran.failed), resets=steps
+        if ran.interrupted or (ran.failed and not recipe.reset_continue):
+            outcome = Outcome(
+                exit_code=INTERRUPTED if ran.interrupted else RESET_FAILED,
+                not_started=ran.failed or "interrupted",
+                interrupted=ran.interrupted,
+                ended_processes=_end_leftovers(recipe, world),
             )
+            return Result(outcome=outcome, resets=steps)
     before_launch()
     started = time.monotonic()
-    watch = Watch(record=record, started=started, until=recipe.until, secrets=world.secrets)
+    watch = Watch(record=record, started=started, until=recipe.until)
+    redactor = Redactor(watch.chunk, world.secrets)
     try:
         ended = supervise(
             recipe.argv,
             cwd=recipe.cwd,
             env=_program_env(world),
-            chunk=watch.chunk,
+            chunk=redactor.chunk if world.secrets else watch.chunk,
             timeout_s=recipe.limits.timeout_s,
             let_live=recipe.let_live,
             quiet=world.quiet,
@@ -91,19 +90,77 @@ def run_trial(
     except LaunchError as error:
         outcome = Outcome(exit_code=error.exit_code, not_started=error.message)
         return Result(outcome=outcome, resets=steps)
-    return Result(outcome=judge(recipe, world, watch, ended), resets=steps)
+    redactor.flush()
+    left = _end_leftovers(recipe, world)
+    return Result(outcome=judge(recipe, world, watch, ended, left), resets=steps)
 
 
-def judge(recipe: Recipe, world: World, watch: Watch, ended: Ended) -> Outcome:
+def _reset(
+    recipe: Recipe, world: World, record: Callable[[float, int, bytes], object]
+) -> ResetResult:
+    from relaunch.trial.place.reset import run_resets
+
+    redactor = Redactor(lambda when, _, data: record(when, RESET_STREAM, data), world.secrets)
+    ran = run_resets(
+        recipe.resets,
+        cwd=recipe.cwd,
+        env=world.env,
+        keep_going=recipe.reset_continue,
+        supervise=supervise,
+        chunk=redactor.chunk,
+        quiet=world.quiet,
+    )
+    redactor.flush()
+    return ran
+
+
+def _end_leftovers(recipe: Recipe, world: World) -> tuple[str, ...]:
+    """End what a reset started in the background: it served the trial, which is over."""
+    marker = world.env.get(MARKER, "")
+    if not recipe.resets or recipe.let_live or not marker:
+        return ()
+    pids = leftovers(marker)
+    end_all(pids)
+    return tuple(f"{pid} of a reset" for pid in pids)
+
+
+def judge(
+    recipe: Recipe, world: World, watch: Watch, ended: Ended, left: tuple[str, ...] = ()
+) -> Outcome:
     """Say what happened: the signature if it failed, the critical point, metrics, loaded files."""
+    outcome = Outcome(
+        exit_code=TIMED_OUT if ended.timed_out else ended.exit_code,
+        signal=None if ended.timed_out else ended.signal,
+        timed_out=ended.timed_out,
+        interrupted=ended.interrupted,
+        duration_s=ended.duration_s,
+        ended_processes=(*ended.ended_processes, *left),
+        not_passed_on=ended.relay_failed,
+    )
     watch.finish()
-    reports = read_reports(world.reports)
-    failing = ended.exit_code != 0 or ended.timed_out or watch.failing_s is not None
-    signature = None
-    if (failing or recipe.match or recipe.exit_code == 0) and not ended.interrupted:
-        from relaunch.trial.signature.read import identify
+    reports = read_reports(world.reports, world.secrets)
+    signature = _signature(recipe, world, watch, ended, reports)
+    critical = watch.reached_s
+    if not recipe.until and signature is not None:
+        critical = watch.failing_s if watch.failing_s is not None else ended.duration_s
+    return outcome.but(
+        critical_s=critical,
+        signature=signature,
+        metrics=watch.metrics(world.metrics),
+        loaded={name: file for report in reports for name, file in _loaded(report)},
+    )
 
-        signature = identify(
+
+def _signature(
+    recipe: Recipe, world: World, watch: Watch, ended: Ended, reports: list[dict[str, Any]]
+) -> Signature | None:
+    failing = ended.exit_code != 0 or ended.timed_out or watch.failing_s is not None
+    if ended.interrupted or not (failing or recipe.match or recipe.exit_code == 0):
+        return None
+    from relaunch.trial.signature.read import identify
+
+    try:
+        return identify(
             text=watch.text,
             exit_code=ended.exit_code,
             signal=ended.signal,
@@ -113,26 +170,14 @@ def judge(recipe: Recipe, world: World, watch: Watch, ended: Ended) -> Outcome:
             pinned_exit=recipe.exit_code,
             project=world.project,
         )
-    critical = watch.reached_s
-    if not recipe.until and signature is not None:
-        critical = watch.failing_s if watch.failing_s is not None else ended.duration_s
-    return Outcome(
-        exit_code=TIMED_OUT if ended.timed_out else ended.exit_code,
-        signal=None if ended.timed_out else ended.signal,
-        timed_out=ended.timed_out,
-        interrupted=ended.interrupted,
-        duration_s=ended.duration_s,
-        critical_s=critical,
-        signature=signature,
-        metrics=watch.metrics(world.metrics),
-        ended_processes=ended.ended_processes,
-        not_passed_on=ended.relay_failed,
-        loaded={name: file for report in reports for name, file in _loaded(report)},
-    )
+    except Exception as error:  # noqa: BLE001  # it reads anybody's output; the exit code must survive
+        fault = type(error).__name__
+        return Signature(kind="exit", title=f"(unread: {fault})", key=("unread", fault))
 
 
 def _loaded(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return list(report.get("loaded", {}).items())
+    loaded = report.get("loaded")
+    return list(loaded.items()) if isinstance(loaded, dict) else []
 
 
 def _program_env(world: World) -> Mapping[str, str]:
@@ -143,8 +188,11 @@ def _program_env(world: World) -> Mapping[str, str]:
     return hooked_env(world.env, world.reports, world.report_on)
 
 
-def read_reports(folder: str) -> list[dict[str, Any]]:
-    """Read what the hook left, oldest first; a half-written or foreign file is passed over."""
+def read_reports(folder: str, secrets: Sequence[bytes] = ()) -> list[dict[str, Any]]:
+    """Read what the hook left, oldest first, and take secrets out of it, on the disk too.
+
+    A half-written or foreign file is passed over.
+    """
     found = []
     try:
         names = os.listdir(folder) if folder else []
@@ -153,13 +201,21 @@ def read_reports(folder: str) -> list[dict[str, Any]]:
     for name in names:
         if not name.endswith(".json"):
             continue
-        from relaunch.jsontext import loads
-
+        path = os.path.join(folder, name)
         try:
-            with open(os.path.join(folder, name), encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 report = loads(file.read())
+            clean = redact_all(report, secrets)
+            if clean != report:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(dumps(clean))
         except (OSError, ValueError):
             continue
-        if isinstance(report, dict):
-            found.append(report)
-    return sorted(found, key=lambda report: float(report.get("when", 0)))
+        if isinstance(clean, dict):
+            found.append(clean)
+    return sorted(found, key=_when)
+
+
+def _when(report: Mapping[str, Any]) -> float:
+    when = report.get("when")
+    return when if isinstance(when, float) else 0.0

@@ -7,7 +7,7 @@ from relaunch.trial.signature.marker import looks_failing
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from re import Pattern
 else:
     from _collections import deque  # `collections` itself costs two milliseconds
@@ -28,17 +28,15 @@ class Watch:
         record: Callable[[float, int, bytes], object],
         started: float,
         until: str = "",
-        secrets: Sequence[bytes] = (),
     ) -> None:
-        """Hand every chunk on to `record`, less the values in `secrets`."""
+        """Hand every chunk on to `record`."""
         self._record = record
         self._started = started
-        self._secrets = secrets
-        self._until: Pattern[bytes] | None = None
+        self._until: Pattern[str] | None = None
         if until:
             import re
 
-            self._until = re.compile(until.encode("utf-8", "surrogateescape"), re.MULTILINE)
+            self._until = re.compile(until, re.MULTILINE)
         self._kept = {1: _Kept(), 2: _Kept()}
         self._searched = 0
         self.failing_s: float | None = None
@@ -48,15 +46,12 @@ class Watch:
 
     def chunk(self, when: float, stream: int, data: bytes) -> None:
         """Take one block of output, as it came."""
-        for secret in self._secrets:
-            if secret in data:
-                data = data.replace(secret, b"<redacted>")
         self._record(when, stream, data)
         kept = self._kept[stream]
         if self.failing_s is None and self._shows_failure(when, kept.joint, data):
             self.failing_s = when - self._started
             kept.mark()
-        if self._until and self.reached_s is None and self._until.search(kept.joint + data):
+        if self._until and self.reached_s is None and self._until.search(_text(kept.joint + data)):
             self.reached_s = when - self._started
         kept.add(when, data)
 
@@ -93,10 +88,15 @@ class Watch:
         text = self.text
         found = {}
         for name, pattern in patterns.items():
-            values = [match.group(match.re.groups and 1) for match in re.finditer(pattern, text)]
+            groups = (match.group(match.re.groups and 1) for match in re.finditer(pattern, text))
+            values = [value for value in groups if value is not None]
             if values:
                 found[name] = next(filter(_is_number, reversed(values)), values[-1])
         return found
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _is_number(text: str) -> bool:
@@ -151,4 +151,4 @@ class _Kept:
     @property
     def text(self) -> str:
         tail = (data for _, data in self._tail)
-        return b"".join([*self._head, *tail]).decode("utf-8", "replace")
+        return _text(b"".join([*self._head, *tail]))

@@ -23,6 +23,7 @@ class ResetStep(Record):
     command: str | tuple[str, ...]
     exit_code: int | None = None
     signal: int | None = None
+    interrupted: bool = False
     not_started: str = ""
     duration_s: float = 0.0
 
@@ -37,6 +38,11 @@ class ResetResult(Record):
 
     steps: tuple[ResetStep, ...] = ()
     failed: str = ""
+
+    @property
+    def interrupted(self) -> bool:
+        """True when the person pressed Ctrl-C."""
+        return any(step.interrupted for step in self.steps)
 
 
 def run_resets(
@@ -57,7 +63,7 @@ def run_resets(
         steps.append(step)
         if not step.ok:
             failed = failed or describe_failure(step, number=number, of=len(resets))
-            if not keep_going:
+            if step.interrupted or not keep_going:
                 break
     return ResetResult(steps=tuple(steps), failed=failed)
 
@@ -74,13 +80,18 @@ def _run(
     argv = ("/bin/sh", "-c", reset) if isinstance(reset, str) else reset
     started = time.monotonic()
     try:
-        ended = supervise(argv, cwd=cwd, env=env, chunk=chunk, quiet=quiet)
+        # What a reset leaves running serves the trial and is ended with it; what waits in our
+        # standard input is meant for the program.
+        ended = supervise(
+            argv, cwd=cwd, env=env, chunk=chunk, quiet=quiet, let_live=True, stdin=False
+        )
     except LaunchError as error:
         return ResetStep(command=reset, exit_code=error.exit_code, not_started=error.message)
     return ResetStep(
         command=reset,
         exit_code=ended.exit_code,
         signal=ended.signal,
+        interrupted=ended.interrupted,
         duration_s=time.monotonic() - started,
     )
 

@@ -7,6 +7,7 @@ finish it or take it back. Links move only under the lock of `hold.py`.
 from __future__ import annotations
 
 import os
+import time
 
 from relaunch import jsontext
 from relaunch.errors import PlaceError
@@ -172,9 +173,10 @@ def resting_targets(sets: ConfigSets, journal: str) -> dict[str, str]:
     return {**present_targets(sets), **read_state(journal).get("links", {})}
 
 
-def content_digest(sets: ConfigSets) -> str:
-    """Return what a program reads through the links now, in sixteen characters; empty without any.
+def content_digest(sets: ConfigSets, name: str = "", *, project: str = "") -> str:
+    """Return what a program reads through the links, in sixteen characters; empty without any.
 
+    With a `name`, what it would read with that set in place; in `project`, a copy of it.
     Sets are often ignored by git, so the snapshot of the code does not tell one text from the next.
     """
     if not sets.links:
@@ -182,10 +184,17 @@ def content_digest(sets: ConfigSets) -> str:
     from _blake2 import blake2b
 
     digest = blake2b(digest_size=8)
+    targets = targets_for(sets, name) if name else {}
     for link in sets.links:
-        for path in _files_behind(link.link):
+        seen = link.link
+        if link.link in targets:
+            seen = os.path.join(os.path.dirname(link.link), targets[link.link])
+        if project:
+            seen = os.path.join(project, os.path.relpath(seen, sets.project))
+        for path in _files_behind(seen):
             try:
-                digest.update(os.fsencode(os.path.relpath(path, sets.project)) + b"\0")
+                inner = os.path.relpath(path, seen)
+                digest.update(os.fsencode(f"{os.path.basename(link.link)}\0{inner}") + b"\0")
                 digest.update(_content_or_stamp(path) + b"\0")
             except OSError:
                 continue
@@ -296,7 +305,7 @@ def _read(path: str) -> Any:
 
 
 def _write(path: str, value: Any) -> None:
-    fresh = f"{path}.{os.getpid()}"
+    fresh = f"{path}.{os.getpid()}-{time.monotonic_ns()}.tmp"  # the journal sweeps such names
     try:
         fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
