@@ -7,6 +7,7 @@ nothing is how people test something else than they think.
 from __future__ import annotations
 
 import os
+import time
 
 from relaunch import jsontext
 from relaunch.errors import SettingsError
@@ -129,8 +130,6 @@ def _stamp(path: str) -> list[Any]:
 
 
 def _settled(stamps: list[list[Any]]) -> bool:
-    import time
-
     now = time.time_ns()
     return all(now - max(stamp[1], stamp[2]) > _SETTLED_NS for stamp in stamps)
 
@@ -149,7 +148,7 @@ def _from_cache(cache: str, stamps: list[list[Any]]) -> list[dict[str, Any]] | N
 
 def _to_cache(cache: str, stamps: list[list[Any]], layers: list[dict[str, Any]]) -> None:
     """Keep the parsed copy if we can; only speed is lost if we cannot."""
-    temporary = f"{cache}.{os.getpid()}"
+    temporary = f"{cache}.{os.getpid()}-{time.monotonic_ns()}.tmp"  # the journal sweeps such names
     try:
         text = jsontext.dumps({"form": _FORM, "stamps": stamps, "layers": layers})
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -11,7 +11,7 @@ import time
 
 from relaunch.errors import JournalError
 from relaunch.journal.refs import newest
-from relaunch.journal.store import id_order, is_here, process_started, read_json
+from relaunch.journal.store import id_order, is_here, is_temporary, process_started, read_json
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from relaunch.journal.store import Journal
 
 _POINTERS = ("identities", "signatures")
+_NOT_ENTERED = ("objects", "reports")
 _YOUNG_S = 3600
 """A leftover of another host may belong to a live process: only an old one is swept."""
 
@@ -146,17 +147,33 @@ def leftovers(journal: Journal, going: Iterable[str] = ()) -> list[str]:
     """
     home = journal.home
     found = [path for path in _paths(journal.trials) if _is_hidden(path) and _is_dead(path)]
-    pointers = [(path, _read(path)) for kind in _POINTERS for path in _paths(f"{home}/{kind}")]
-    pointers += [(path, os.path.basename(path)) for path in _paths(f"{home}/running")]
-    lists = [path for path in _paths(f"{home}/packages") if _is_old(path)]
+    pointers = [
+        (path, _read(path))
+        for kind in _POINTERS
+        for path in _paths(f"{home}/{kind}")
+        if not is_temporary(path)
+    ]
+    pointers += [(f"{home}/running/{trial_id}", trial_id) for trial_id in journal.unfinished()]
+    lists = [
+        path for path in _paths(f"{home}/packages") if path.endswith(".json") and _is_old(path)
+    ]
     left = set(journal.ids()).difference(going)
     found += [path for path, trial_id in pointers if trial_id not in left]
     used = {_packages(journal, trial_id) for trial_id in left} if lists else set()
     if None not in used:  # an unreadable trial may use any of them
         found += [path for path in lists if os.path.basename(path)[:-5] not in used]
-    found += [path for path in _paths(f"{home}/backs") if not os.path.isdir(_place(path))]
-    found += [path for path in _paths(home) if path.endswith(".tmp") and _is_old(path)]
-    return found
+    receipts = [path for path in _paths(f"{home}/backs") if path.endswith(".json")]
+    found += [path for path in receipts if not os.path.isdir(_place(path))]
+    return found + [path for path in _temporaries(home) if _is_old(path)]
+
+
+def _temporaries(home: str) -> Iterable[str]:
+    """Find files that were being written; what belongs to the user's programs is not entered."""
+    copies = os.path.join(home, "frozen")
+    for here, folders, files in os.walk(home):
+        inner = () if os.path.dirname(here) == copies else sorted(folders)
+        folders[:] = [name for name in inner if name not in _NOT_ENTERED and name[0] != "."]
+        yield from (os.path.join(here, name) for name in sorted(files) if is_temporary(name))
 
 
 def _is_hidden(path: str) -> bool:
@@ -235,8 +252,19 @@ def forget(journal: Journal, plan: Plan) -> list[str]:
 def _delete_trial(journal: Journal, trial_id: str) -> None:
     path = os.path.join(journal.trials, trial_id)
     hidden = os.path.join(journal.trials, f".gone-{os.getpid()}-{trial_id}")
+    noted = _note_forgotten(journal, trial_id)
     os.rename(path, hidden)
     _delete(hidden)
+    if not noted:  # the disk was full; now there is room
+        _note_forgotten(journal, trial_id)
+
+
+def _note_forgotten(journal: Journal, trial_id: str) -> bool:
+    try:
+        journal.note_forgotten(trial_id)
+    except OSError:
+        return False
+    return True
 
 
 def _delete(path: str) -> None:

@@ -5,8 +5,10 @@ import time
 
 import pytest
 
+from relaunch import settings
 from relaunch.journal import keep
 from relaunch.journal.store import Journal, process_started, whereabouts, write_json
+from relaunch.trial.place import sets
 
 DAY = 86400.0
 NOW = 1_000_000_000.0
@@ -130,6 +132,43 @@ def test_short_cuts_and_package_lists_go_with_the_last_trial_that_needs_them(jou
         os.utime(path, (1, 1))
     found = [os.path.relpath(path, journal.home) for path in keep.leftovers(journal, going=["1"])]
     assert found == ["identities/a", "signatures/c", "packages/unused.json"]
+
+
+def test_half_written_files_are_swept_when_old_and_those_of_programs_never(journal, tmp_path):
+    places = [
+        ".", "backs", "frozen/1", "git/info", "git/logs/refs/relaunch", "git/refs/relaunch",
+        "git/roots/feed", "identities", "packages", "running", "signatures", "trials/6",
+    ]  # fmt: skip
+    programs = ["frozen/1/tree", "frozen/1/roots/x", "git/objects/ab", "trials/6/reports"]
+    for place in (*places, *programs):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "rename", _killed)
+        patch.setattr(os, "replace", _killed)
+        for place in (*places, *programs):
+            with pytest.raises(_Killed):
+                write_json(str(tmp_path / place / "6"), {"path": str(tmp_path)})
+        with pytest.raises(_Killed):
+            sets.remember_link(str(tmp_path), "/p", "/p/conf")
+        with pytest.raises(_Killed):
+            settings._to_cache(str(tmp_path / "settings.json"), [], [])
+    (tmp_path / "trials/6/mine.tmp").write_text("no file of ours")
+    assert keep.leftovers(journal) == []
+    for path in tmp_path.rglob("*.tmp"):
+        os.utime(path, (1, 1))
+    found = [os.path.relpath(os.path.dirname(path), tmp_path) for path in keep.leftovers(journal)]
+    assert sorted(found) == sorted([".", ".", *places])
+    keep.forget(journal, keep.with_leftovers(journal, keep.Plan()))
+    assert keep.leftovers(journal) == []
+    assert journal.unfinished() == []
+
+
+class _Killed(BaseException):
+    pass
+
+
+def _killed(*_):
+    raise _Killed
 
 
 def test_an_unreadable_trial_keeps_all_package_lists_and_goes_by_age(journal):

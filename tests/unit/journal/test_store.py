@@ -3,11 +3,13 @@
 import json
 import multiprocessing
 import os
+import threading
 import time
 
 import pytest
 
 from relaunch.errors import JournalError
+from relaunch.journal import keep
 from relaunch.journal.output import OutputWriter, read_chunks, read_output
 from relaunch.journal.store import Journal, id_order, write_file
 
@@ -39,6 +41,42 @@ def test_without_its_shortcuts_the_journal_still_numbers_on(journal, tmp_path):
     for name in ("last", "identities/a"):
         (tmp_path / "journal" / name).unlink()
     assert journal.begin({}, identity="a").id == "2"
+
+
+def test_the_number_of_a_forgotten_repeat_is_not_given_again(journal):
+    for _ in range(3):
+        journal.begin({}, identity="a")
+    journal.begin({}, identity="b")
+    for trial_id in ("1.3", "1.2"):
+        keep.forget(journal, keep.Plan(go=(keep.Held(id=trial_id, when=0.0, bytes=0),)))
+    assert journal.ids() == ["1", "1.2", "1.3", "2"]  # they run
+    for trial_id in ("1.3", "1.2"):
+        journal.finish(journal.load(trial_id), {})
+        keep.forget(journal, keep.Plan(go=(keep.Held(id=trial_id, when=0.0, bytes=0),)))
+    assert journal.ids() == ["1", "2"]
+    assert [journal.begin({}, identity="a").id for _ in range(2)] == ["1.4", "1.5"]
+
+
+def test_what_a_trial_is_identical_to_agrees_with_its_number(journal):
+    first = journal.begin({"identical_to": "9"}, identity="a")
+    repeat = journal.begin({"identical_to": ""}, identity="a")
+    alone = journal.begin({"identical_to": "1"})
+    begun = [(trial.id, trial.start["identical_to"]) for trial in (first, repeat, alone)]
+    assert begun == [("1", ""), ("1.2", "1"), ("2", "")]
+    assert journal.load("1.2").start == repeat.start
+
+
+def test_a_trial_begins_and_ends_also_when_no_short_cut_can_be_written(journal, tmp_path):
+    (tmp_path / "journal" / "last").mkdir(parents=True)
+    for name in ("running", "identities", "signatures"):
+        (tmp_path / "journal" / name).write_text("in the way")
+    trial = journal.begin({"note": "x"}, identity="a")
+    journal.finish(trial, {"exit_code": 1, "signature": {"digest": "feed"}})
+    assert journal.load("1").start["note"] == "x"
+    assert journal.load("1").end == {"exit_code": 1, "signature": {"digest": "feed"}}
+    assert journal.begin({}, identity="a").id == "2"
+    names = sorted(os.listdir(journal.home))
+    assert names == ["identities", "last", "running", "signatures", "trials"]
 
 
 def _begin_many(home: str, count: int) -> None:
@@ -76,6 +114,19 @@ def test_a_trial_whose_rl_is_dead_is_not_running(journal):
     start["rl"]["started"] += 1  # the pid was given to another process since
     write_file(path, json.dumps(start).encode())
     assert not journal.load("1").running
+
+
+def test_without_proc_a_trial_runs_as_long_as_its_process_answers(journal, monkeypatch):
+    monkeypatch.setattr("relaunch.journal.store._PROC", "/nowhere")
+    trial = journal.begin({})
+    assert trial.running
+    gone = os.fork()
+    if gone == 0:
+        os._exit(0)
+    os.waitpid(gone, 0)
+    for pid in (gone, 0, -1, 1 << 80):
+        rl = {**trial.start["rl"], "pid": pid}
+        assert not trial.but(start={**trial.start, "rl": rl}).running
 
 
 @pytest.mark.parametrize("what", ["host", "boot", "pids"])
@@ -124,6 +175,26 @@ def test_a_failed_write_leaves_the_old_file_and_no_temp(tmp_path):
         write_file(str(path.with_name("dir")), b"new")  # cannot be renamed onto
     assert sorted(p.name for p in tmp_path.iterdir()) == ["dir", "file"]
     assert path.read_bytes() == b"old"
+
+
+def test_writers_that_share_a_pid_do_not_disturb_each_other(tmp_path):
+    path = str(tmp_path / "file")
+    failed = []
+
+    def write():
+        for _ in range(300):
+            try:
+                write_file(path, b"x" * 1000)
+            except OSError as error:
+                failed.append(error)
+
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert failed == []
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_ids_sort_by_number_then_repeat():
