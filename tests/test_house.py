@@ -229,6 +229,45 @@ def test_every_schema_is_in_the_reference():
             assert f"\n## relaunch/{name}/" in text, f"{path.name}: {name}"
 
 
+def test_every_file_that_is_written_is_in_the_reference(world: World):
+    text = (ROOT / "docs/reference/files.md").read_text()
+    before = {str(path) for path in world.root.rglob("*")}
+    world.write("relaunch.toml", '[metrics]\nloss = "loss (.*)"\n')
+    world.write("conf/a.toml", "x = 1\n")
+    for words in (
+        ["-m", "one", "--", sys.executable, "-c", "raise ValueError"],
+        ["--frozen"],
+        ["mark", "1", "good"],
+        ["again", "1"],
+        ["back", "1"],
+        ["set", "new", "other", "--from", "conf"],
+        ["-s", "other", "--", "true"],
+        ["log", "--verdict", "failed"],
+        ["gc"],
+    ):
+        done = world.rl(*words)
+        assert "internal fault" not in done.stderr, done.stderr
+    listed = set(re.findall(r"`([^`]+)`", text))
+    known = {name.rstrip("/").removesuffix("/N") for name in listed}
+    for path in world.journal.iterdir():
+        assert path.name in known, path.name
+    for path in (world.journal / "trials" / "1").iterdir():
+        assert path.name.startswith("output.") or path.name in known, path.name
+    for path in (world.journal / "frozen" / "1").iterdir():
+        assert path.name.startswith("index-") or path.name in known, path.name
+    git = "project/.git"
+    ours = (f"{git}/relaunch", f"{git}/refs/relaunch", f"{git}/logs/refs/relaunch",
+            "project/conf", "project/relaunch.toml", "project@1", "home/.cache")  # fmt: skip
+    tops = tuple(str(world.root / one) for one in ours)
+    new = {str(path) for path in world.root.rglob("*")} - before
+    assert [path for path in new if not path.startswith(tops)] == []
+    refs = world.git("for-each-ref", "--format=%(refname)").split()
+    assert refs == ["refs/heads/main", "refs/relaunch/base"]
+    world.git("update-ref", "-d", "refs/relaunch/base")  # as the page says
+    world.git("config", "--remove-section", "gc.refs/relaunch/*")
+    assert "relaunch" not in (world.project / ".git" / "config").read_text()
+
+
 def test_links_in_the_papers_lead_somewhere():
     for paper in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", paper.read_text()):
