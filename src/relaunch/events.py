@@ -24,6 +24,8 @@ class Announced(Record):
     command: tuple[str, ...]
     repeated: bool = False
     """The command comes from the last trial, not from the person's fingers."""
+    setting: tuple[str, ...] = ()
+    """What comes with a repeated command and is easily forgotten: `in sub`, `LR=3`."""
 
 
 class Finished(Record):
@@ -35,6 +37,8 @@ class Finished(Record):
     told: str
     """Against its history: `same failure as #3, 12 s sooner`."""
     config_set: str = ""
+    in_line: bool = False
+    """The program's last output did not end its line; a terminal needs a fresh one."""
 
 
 Event = Warned | Announced | Finished

@@ -321,3 +321,29 @@ def test_output_beyond_the_limit_keeps_its_beginning_and_its_end(world):
     assert kept.startswith("line 000000\n")
     assert kept.endswith("line 399999\n")
     assert len(kept) < 1_200_000
+
+
+def test_what_editors_and_caches_leave_behind_is_no_edit(train):
+    python(train)
+    for name in (".train.py.swp", "train.py~", "__pycache__/train.cpython-311.pyc"):
+        train.write(name, "noise")
+    os.symlink("someone@host.1:2", train.project / ".#train.py")
+    assert "rl #1.2 " in python(train).stderr
+
+
+def test_failures_without_words_are_the_same_only_under_one_command(world):
+    world.rl("--", "false")
+    assert "same failure" not in world.rl("--", "sh", "-c", "exit 1").stderr
+    assert "same failure as #2" in world.rl("--", "sh", "-c", "exit 1").stderr
+
+
+def test_bare_rl_says_what_else_it_repeats(train):
+    (train.project / "sub").mkdir()
+    train.rl("--env", "LR=3", "--timeout", "30", "--", "true")
+    ran = train.rl(cwd=train.project / "sub")
+    assert "$ true LR=3 in .. timeout 30 s" in " ".join(ran.stderr.split())
+
+
+def test_a_program_that_cannot_be_started_is_not_tried_again_and_again(world):
+    assert world.rl("-n", "3", "--", "./nosuch").returncode == 127
+    assert not (world.journal / "trials" / "2").exists()

@@ -212,3 +212,32 @@ def test_further_folders_and_ignored_files_can_be_kept_too(world, tmp_path):
     back = world.project / world.rl("back", "1").stdout.strip()
     assert (back / "secret.yaml").read_text() == "then"
     assert [p.read_text() for p in back.rglob("code.py")] == ["then\n"]
+
+
+@pytest.mark.parametrize("how", ["pth", "finder"])
+def test_what_is_installed_in_place_from_a_subfolder_is_frozen_too(world, tmp_path, how):
+    package = world.write("packages/core/src/corep/__init__.py", "V = 1\n").parent
+    world.write("run.py", "import corep; print(corep.V)\n")
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    site = next(venv.glob("lib/python3*/site-packages"))
+    if how == "pth":
+        (site / "core.pth").write_text(f"{package.parent}\n")
+    else:
+        (site / "__editable___core_finder.py").write_text(
+            f"MAPPING = {{'corep': {str(package)!r}}}\n"
+            "import sys, importlib.util\n"
+            "class Finder:\n"
+            "    @classmethod\n"
+            "    def find_spec(cls, name, path=None, target=None):\n"
+            "        if name in MAPPING:\n"
+            "            return importlib.util.spec_from_file_location(\n"
+            "                name, MAPPING[name] + '/__init__.py')\n"
+            "def install(): sys.meta_path.append(Finder)\n"
+        )
+        (site / "core.pth").write_text("import __editable___core_finder as f; f.install()\n")
+    words = ["--", str(venv / "bin" / "python"), "run.py"]
+    assert world.rl(*words).stdout == "1\n"
+    world.write("packages/core/src/corep/__init__.py", "V = 2\n")
+    assert world.rl("again", "1").stdout == "1\n"
+    assert world.rl(*words).stdout == "2\n"

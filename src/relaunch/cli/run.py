@@ -180,7 +180,7 @@ class Lines:
                 self._tell_json(event)
             elif isinstance(event, Warned):
                 hint = f"   try: {event.hint}" if event.hint else ""
-                self._write(self._pen("yellow", "rl:") + f" {event.text}{hint}")
+                self._write(self._pen("yellow", "rl:") + f" {draw.clean(event.text)}{hint}")
             elif self.quiet:
                 pass
             elif isinstance(event, Announced):
@@ -198,10 +198,13 @@ class Lines:
             parts.append(("", f'"{draw.clean(event.note)}"'))
         if event.repeated:
             parts.append(("dim", f"$ {draw.command_line(event.command)}"))
+            parts.extend(("dim", draw.clean(word)) for word in event.setting)
         self._flow(event.trial_id, parts)
 
     def _finished(self, event: Finished) -> None:
         outcome = event.outcome
+        if event.in_line and sys.stderr.isatty() and sys.stdout.isatty():
+            self._write("")
         parts = [*_ending(outcome)]
         if outcome.signature is not None:
             parts.append(("", draw.clean(outcome.signature.title)))
@@ -209,7 +212,7 @@ class Lines:
             parts.append(("bold", event.told))
         parts.extend(("", f"{name} {draw.clean(text)}") for name, text in outcome.metrics.items())
         if not outcome.passed and event.trial_id:
-            parts.append(("dim", f"next: rl show {event.trial_id} | rl"))
+            parts.append(("dim", f"next: rl show {event.trial_id}, or edit and rl"))
         self._flow(event.trial_id, parts)
         if outcome.code_changed:
             names = _some(outcome.code_changed)
@@ -255,7 +258,7 @@ def _ending(outcome: Outcome) -> list[draw.Cell]:
     """Say how it ended and how long it took."""
     took = draw.duration(outcome.duration_s)
     if outcome.not_started:
-        return [("red", f"not started: {outcome.not_started}")]
+        return [("red", f"not started: {draw.clean(outcome.not_started)}")]
     if outcome.timed_out:
         return [("red", f"timed out after {took}")]
     if outcome.interrupted:
@@ -271,4 +274,4 @@ def _ending(outcome: Outcome) -> list[draw.Cell]:
 
 def _some(names: Sequence[str]) -> str:
     more = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(draw.clean, names[:3])) + (f" and {more} more" if more > 0 else "")

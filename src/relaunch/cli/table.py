@@ -26,7 +26,13 @@ INTERRUPTED = 130
 def run_table(project: Project, request: Request, lines: Lines) -> int:
     """Run it all and draw the table on standard output; 0 when every trial passed, else 1."""
 
+    said: set[str] = set()
+
     def tell(event: Event) -> None:
+        if isinstance(event, Warned):
+            if event.text in said:  # the same for every trial
+                return
+            said.add(event.text)
         if lines.json or isinstance(event, Warned):
             lines.tell(event)
 
@@ -42,8 +48,11 @@ def run_table(project: Project, request: Request, lines: Lines) -> int:
         draw.say_json("table", {"rows": [_row_json(row) for row in rows], "differs": differs})
     else:
         draw.say("\n".join(_screen(project, rows, differs)) + "\n")
-    if any(one.outcome.interrupted for row in rows for one in row.ran):
-        return INTERRUPTED
+    for one in (one for row in rows for one in row.ran):
+        if one.outcome.interrupted:
+            return INTERRUPTED
+        if one.outcome.not_started:
+            return one.outcome.exit_code or 1
     return 0 if all(row.passed == len(row.ran) for row in rows) else 1
 
 

@@ -192,7 +192,7 @@ class TerminalSupervision(Supervision):
             self.relay.forget(self._statuses)
             self.program_ended(status)
             self._collect_keeper()
-        elif os.WSTOPSIG(status) != _signal.SIGSTOP:
+        else:
             self._leave_terminal()
             before = self._continued
             self.signals.stop_self(group=True)

@@ -66,6 +66,8 @@ class Attempt:
         self.code: Code | None = None
         self._no_code = ""
         self._warned = False
+        self._unwritten: list[tuple[str, str]] = []
+        """What of the trial did not reach the disk, and why."""
         self._secrets: tuple[bytes, ...] = ()
         self._secret_texts: list[str] = []
 
@@ -101,10 +103,10 @@ class Attempt:
             if writer:
                 writer.close()
         if writer and writer.failed:
-            self._warn(f"the output is not recorded any more: {writer.failed}")
+            self._unwritten.append(("output", writer.failed))
         if result.outcome.not_passed_on:
             self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
-        outcome = self._finish(self._after(result.outcome), result.resets)
+        outcome = self._finish(self._after(result.outcome), result.resets, result.in_line)
         self._prove(place, outcome)
         return outcome
 
@@ -268,10 +270,22 @@ class Attempt:
                 code=code,
                 config_set=self.recipe.config_set,
                 note=self.note,
-                command=self.recipe.argv,
+                command=tuple(trial.start["command"]),
                 repeated=self.repeated,
+                setting=self._setting() if self.repeated else (),
             )
         )
+
+    def _setting(self) -> tuple[str, ...]:
+        """Name what else of the last trial is repeated with its command."""
+        recipe = self.recipe
+        words = [f"{name}={mask_text(v, self._secret_texts)}" for name, v in recipe.env.items()]
+        if recipe.cwd != self.project.cwd:
+            words.append(f"in {os.path.relpath(recipe.cwd, self.project.cwd)}")
+        if recipe.limits.timeout_s is not None:
+            words.append(f"timeout {recipe.limits.timeout_s:g} s")
+        words += [f"src {clone}" for clone in recipe.src]
+        return (*words, "frozen") if recipe.frozen else tuple(words)
 
     # --- the launch ------------------------------------------------------------------------------
 
@@ -282,7 +296,7 @@ class Attempt:
         if place.recipe.frozen:
             if self.code is None:
                 raise PlaceError("no frozen copy: the code could not be recorded", hint="rl doctor")
-            for line in place.freeze(self.code, again=self.again):
+            for line in place.freeze(self.code, python, again=self.again):
                 self.tell(Warned(text=line))
         place.use_clones()
         world = World(
@@ -332,7 +346,7 @@ class Attempt:
             for line in proof(place.expected, outcome.loaded):
                 self.tell(Warned(text=line))
 
-    def _finish(self, outcome: Outcome, resets: tuple[Any, ...]) -> Outcome:
+    def _finish(self, outcome: Outcome, resets: tuple[Any, ...], in_line: bool = False) -> Outcome:
         told = ""
         if self.trial:
             told = tell_against_past(self.journal, self.trial, outcome)
@@ -347,13 +361,19 @@ class Attempt:
             try:
                 self.trial = self.journal.finish(self.trial, end)
             except OSError as error:
-                self._warn(f"the outcome of #{self.trial.id} is not recorded: {_reason(error)}")
+                self._unwritten.append(("outcome", error.strerror or str(error)))
+            if self._unwritten:
+                what = " and ".join(name for name, _ in self._unwritten)
+                self._warn(
+                    f"the {what} of #{self.trial.id} is not recorded: {self._unwritten[0][1]}"
+                )
         self.tell(
             Finished(
                 trial_id=self.trial.id if self.trial else "",
                 outcome=outcome,
                 told=told,
                 config_set=self.recipe.config_set,
+                in_line=in_line,
             )
         )
         return outcome

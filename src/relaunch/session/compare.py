@@ -76,7 +76,7 @@ def run_all(
             outcome=outcome,
         )
         rows.setdefault(recipe.config_set, []).append(ran)
-        if outcome.interrupted:
+        if outcome.interrupted or outcome.not_started:
             break
     progress(len(recipes), len(recipes), "")
     return [Row(config_set=name, ran=tuple(ran)) for name, ran in rows.items()]

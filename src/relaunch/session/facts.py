@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 # What differs from one terminal to the next and says nothing about the program.
 VOLATILE = (
-    "_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "WINDOWID", "TERM_SESSION_ID", "TMUX*",
-    "SSH_*", "XDG_SESSION_*", "XDG_VTNR", "DBUS_*", "DISPLAY", "WAYLAND_*", "VSCODE_*", "STY",
-    "TERM_PROGRAM*", "ITERM_*", "KITTY_*", "ALACRITTY_*", "GPG_*", "INVOCATION_ID",
-    "JOURNAL_STREAM", "RELAUNCH_*", "HISTCMD", "RANDOM", "MAKELEVEL", "MAKEFLAGS", "MFLAGS",
+    "_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "TERM", "COLORTERM", "WINDOWID",
+    "TERM_SESSION_ID", "TERM_PROGRAM*", "TMUX*", "STY", "SSH_*", "XDG_SESSION_*", "XDG_VTNR",
+    "DBUS_*", "DISPLAY", "WAYLAND_*", "VSCODE_*", "ITERM_*", "KITTY_*", "ALACRITTY_*", "GPG_*",
+    "INVOCATION_ID", "JOURNAL_STREAM", "RELAUNCH_*", "HISTCMD", "RANDOM", "MAKELEVEL", "MAKEFLAGS",
+    "MFLAGS",
 )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from relaunch.session.project import Project
 
 LOOK_BACK = 8
+TELLING = frozenset({"exception", "logged", "tests"})
+"""Failures that are known again under another command; `exit 1` is not."""
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
 """What a trial file that is JSON but not ours makes us raise."""
 
@@ -58,7 +60,7 @@ def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
         for other in _earlier(journal, trial)
         if other.start.get("command") == trial.start["command"]
     ]
-    if outcome.signature is not None:
+    if outcome.signature is not None and outcome.signature.kind in TELLING:
         last = journal.last_with(outcome.signature.digest)
         if last and last != trial.id and last not in [other.id for other in others]:
             others += _loaded(journal, last)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from relaunch.recipe import Recipe
     from relaunch.session.project import Project
     from relaunch.trial.place.hold import HeldSet
+    from relaunch.trial.place.interpreter import Interpreter
     from relaunch.trial.place.sets import ConfigSets
 
 
@@ -70,7 +71,9 @@ class Place:
         self.env.update(changes)
         self.roots = (*self.roots, *clones)
 
-    def freeze(self, code: Code, *, again: Trial | None = None) -> list[str]:
+    def freeze(
+        self, code: Code, python: Interpreter | None, *, again: Trial | None = None
+    ) -> list[str]:
         """Move the launch into a copy of `code`, out of reach of edits; say what is not as then."""
         from relaunch.journal.snapshot.frozen import frozen_copy
 
@@ -79,6 +82,7 @@ class Place:
         if self._sets is not None and self._sets.links and self.recipe.config_set:
             self._put_set_into(copy, self._sets, self.recipe.config_set)
         self.env.update(copy.env(self.env))
+        self._lead_installs_to(copy, python)
         cwd = copy.map(self.recipe.cwd)
         self.env["PWD"] = cwd
         top = self.project.home.project + os.sep
@@ -86,6 +90,18 @@ class Place:
         self.recipe = self.recipe.but(cwd=cwd, argv=tuple(argv))
         self.roots = tuple(map(copy.map, (root.path for root in code.roots)))
         return self._not_as_then(copy, code, again) if again is not None else []
+
+    def _lead_installs_to(self, copy: FrozenCopy, python: Interpreter | None) -> None:
+        """Put the copies of what is installed in place before the originals."""
+        if python is None:
+            return
+        from relaunch.trial.place.syspath import linked_folders
+
+        mapped = [(folder, copy.map(folder)) for folder in linked_folders(python.site_packages)]
+        first = [there for here, there in mapped if here != there]
+        rest = [part for part in self.env.get("PYTHONPATH", "").split(os.pathsep) if part]
+        if first:
+            self.env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*first, *rest]))
 
     def _not_as_then(self, copy: FrozenCopy, code: Code, again: Trial) -> list[str]:
         """Name what an old trial ran with and this one does not: it was not kept, only noted."""

@@ -51,6 +51,8 @@ class Result(Record):
 
     outcome: Outcome
     resets: tuple[ResetStep, ...] = ()
+    in_line: bool = False
+    """The program's last output did not end its line."""
 
 
 def run_trial(
@@ -92,7 +94,8 @@ def run_trial(
         return Result(outcome=outcome, resets=steps)
     redactor.flush()
     left = _end_leftovers(recipe, world)
-    return Result(outcome=judge(recipe, world, watch, ended, left), resets=steps)
+    outcome = judge(recipe, world, watch, ended, left)
+    return Result(outcome=outcome, resets=steps, in_line=watch.in_line)
 
 
 def _reset(

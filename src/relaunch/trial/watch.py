@@ -39,6 +39,7 @@ class Watch:
             self._until = re.compile(until, re.MULTILINE)
         self._kept = {1: _Kept(), 2: _Kept()}
         self._searched = 0
+        self._last_byte = b""
         self.failing_s: float | None = None
         """When the output first showed a failing event."""
         self.reached_s: float | None = None
@@ -54,6 +55,7 @@ class Watch:
         if self._until and self.reached_s is None and self._until.search(_text(kept.joint + data)):
             self.reached_s = when - self._started
         kept.add(when, data)
+        self._last_byte = data[-1:]
 
     def _shows_failure(self, when: float, before: bytes, data: bytes) -> bool:
         """Look for a failing event, unless output floods: looking costs more than passing it on."""
@@ -69,6 +71,11 @@ class Watch:
             times = [kept.first_failing() for kept in self._kept.values()]
             found = [when for when in times if when is not None]
             self.failing_s = min(found) - self._started if found else None
+
+    @property
+    def in_line(self) -> bool:
+        """True when the last output did not end its line."""
+        return self._last_byte not in (b"", b"\n")
 
     @property
     def text(self) -> str:

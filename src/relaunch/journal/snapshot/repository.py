@@ -56,6 +56,14 @@ _CONFIG = """\
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 # `false` is no valid working-tree-encoding: git dies of it, so that one is unset.
 _ATTRIBUTES = "* -text -filter -ident !eol !working-tree-encoding !crlf\n"
+NOISE = "\n".join(
+    (
+        ".*.sw[a-p]", ".*.un~", "*~", ".#*", "\\#*#", "4913", ".DS_Store", "__pycache__/",
+        "*.py[co]", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".hypothesis/",
+        ".ipynb_checkpoints/", "",
+    )
+)  # fmt: skip
+"""What no project means to keep and opening an editor or running a test leaves behind."""
 SKIPPED_OUTSIDE_GIT = (
     "__pycache__",
     ".venv",
@@ -109,7 +117,7 @@ class Repository:
         self._put("config", config)
         self._put("HEAD", "ref: refs/heads/none\n")
         self._put("info/attributes", _ATTRIBUTES)
-        self._put("info/exclude", "")
+        self._put("info/exclude", NOISE)
         self._put("info/outside-git", outside)  # last: its presence says all is there
 
     def _put(self, name: str, text: str) -> None:

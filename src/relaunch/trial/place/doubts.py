@@ -43,7 +43,7 @@ def doubts(
     paths = [os.path.join(project, path) for path in changed if path.endswith(".py")]
     # The script itself is always compiled from its source.
     paths = [path for path in paths if path != script]
-    if paths:
+    if paths and start is not None:
         from relaunch.trial.place.bytecode import stale_bytecode
 
         lines += stale_bytecode(paths, env=env, python=python, project=project)

@@ -9,6 +9,8 @@ from relaunch.trial.place.layout import build_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from relaunch.trial.place.interpreter import Start
 
 _CONFTEST = "conftest.py"
@@ -42,6 +44,16 @@ def import_path(start: Start, *, cwd: str, project: str) -> list[Entry]:
             entries.append(Entry(path=site, why="an installed copy"))
             entries += _linked_in(site)
     return entries
+
+
+def linked_folders(sites: Sequence[str]) -> list[str]:
+    """Return the folders that installs in place put on the import path, in order."""
+    found = []
+    for site in sites:
+        for entry in _linked_in(site):
+            folder = os.path.dirname(entry.path) if "=" in entry.why else entry.path
+            found.append(os.path.normpath(folder))
+    return list(dict.fromkeys(found))
 
 
 def provider(package: str, path: list[Entry]) -> Entry | None:
