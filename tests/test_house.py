@@ -274,6 +274,16 @@ def test_links_in_the_papers_lead_somewhere():
             assert (paper.parent / target).exists(), f"{paper.name}: {target}"
 
 
+def test_each_coming_change_is_one_sentence():
+    files = [path for path in (ROOT / "changelog.d").glob("*.md") if path.name != "README.md"]
+    for path in files:
+        lines = path.read_text().splitlines()
+        assert len(lines) == 1, path.name
+        assert lines[0][0] == "`" or lines[0][0].isupper(), path.name
+        assert lines[0].endswith("."), path.name
+        assert not re.search(r"[.!?] [A-Z]", lines[0]), path.name
+
+
 def test_the_licence_is_the_whole_apache_licence():
     text = (ROOT / "LICENSE").read_text()
     assert "Apache License" in text
