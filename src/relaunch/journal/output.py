@@ -53,17 +53,24 @@ class OutputWriter:
             if stream != self._stream or when - self._since > MOMENT_S:
                 self._note()
                 self._stream, self._since = stream, when
-            if self._size >= self._segment_bytes:
-                self._next_segment()
-            kept = os.write(self._raw, data)
+            kept = 0
             while kept < len(data):
-                kept += os.write(self._raw, data[kept:])
-            self._size += kept
-            self._unnoted += kept
+                kept += self._write(data[kept:] if kept else data)
             if kept < FLOOD_BLOCK:
                 self._note()
         except OSError as error:
             self.failed = error.strerror or str(error)
+
+    def _write(self, data: bytes) -> int:
+        """Write what the segment has room for."""
+        room = self._segment_bytes - self._size
+        if room <= 0:
+            self._next_segment()
+            room = self._segment_bytes
+        kept = os.write(self._raw, data if len(data) <= room else data[:room])
+        self._size += kept
+        self._unnoted += kept
+        return kept
 
     def _note(self) -> None:
         """Write when the bytes since the last note came; the blocks of a flood share notes."""
@@ -92,14 +99,18 @@ class OutputWriter:
             self.failed = self.failed or error.strerror or str(error)
 
     def _close(self) -> None:
-        if self._raw < 0:
+        raw, times = self._raw, self._times
+        if raw < 0:
             return
         try:
             self._note()
         finally:
-            os.close(self._raw)
-            os.close(self._times)
+            # Forgotten first: where close(2) fails (network homes, quotas) the number is free too.
             self._raw = self._times = -1
+            try:
+                os.close(raw)
+            finally:
+                os.close(times)
 
 
 def segments(trial_dir: str) -> list[int]:

@@ -226,6 +226,39 @@ def test_endless_output_keeps_its_beginning_and_its_end(tmp_path):
     assert sum(p.stat().st_size for p in tmp_path.glob("output.?")) <= 3000
 
 
+@pytest.mark.parametrize("max_bytes", [0, 300 << 10])
+def test_no_more_output_is_kept_than_allowed_however_large_its_blocks_are(journal, max_bytes):
+    trial = journal.begin({})
+    writer = journal.output(trial, max_bytes=max_bytes)
+    sent = b"".join(b"%07d\n" % n for n in range(1 << 17))
+    for at in range(0, len(sent), 250_000):
+        writer.chunk(time.monotonic(), 1, sent[at : at + 250_000])
+    writer.close()
+    assert writer.failed == ""
+    chunks = list(read_chunks(trial.path))
+    kept = b"".join(chunk.data for chunk in chunks)
+    third = max(64 << 10, max_bytes // 3)
+    assert 2 * third < len(kept) <= 3 * third
+    assert kept[:third] == sent[:third]
+    assert sent.endswith(kept[third:])
+    assert sum(chunk.lost for chunk in chunks) == 1
+
+
+def test_files_that_cannot_be_closed_are_said_and_closed_only_once(tmp_path):
+    writer = OutputWriter(str(tmp_path))
+    writer.chunk(time.monotonic(), 1, b"x")
+    os.close(writer._raw)
+    times = writer._times
+    writer.close()
+    assert writer.failed == "Bad file descriptor"
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(times)
+    others = os.pipe()  # takes the numbers that are free now
+    writer.close()
+    for fd in others:
+        os.close(fd)
+
+
 @pytest.mark.parametrize("cut", range(0, 12))
 def test_output_cut_off_by_a_kill_is_readable_up_to_the_cut(tmp_path, cut):
     writer = OutputWriter(str(tmp_path))
