@@ -151,7 +151,7 @@ def card(
     add("why", draw.clean(row["note"]))
     add("mark", _mark(row, pen))
     add("command", draw.quoted(row["command"]))
-    add("in", draw.quote(_tilde(str(start.get("cwd", "")))))
+    add("in", directory(str(start.get("cwd", ""))))
     add("given", _given(start))
     add("reset", _resets(start, end))
     add("set", draw.clean(row["set"]))
@@ -213,6 +213,12 @@ def _mark(row: look_back.Summary, pen: draw.Pen) -> str:
     verdict = pen(VERDICT_STYLES.get(row["verdict"], ""), draw.clean(row["verdict"]))
     name = f"[{draw.clean(row['name'])}]" if row["name"] else ""
     return "  ".join(part for part in (verdict, name, draw.clean(row["text"])) if part)
+
+
+def directory(path: str) -> str:
+    """Write a directory ready to paste; a shell takes `~` for home only without quotes."""
+    short = _tilde(path)
+    return short if short != path else draw.quote(path)
 
 
 def _tilde(path: str) -> str:

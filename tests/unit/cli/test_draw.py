@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relaunch.cli import draw
+from relaunch.cli import draw, show
 
 PLAIN = draw.Pen()
 anything = st.text(
@@ -147,3 +147,18 @@ def test_signals_have_names():
         "SIGTERM",
     ]
     assert draw.signal_name(999) == "signal 999"
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/home/me", "~"),
+        ("/home/me/p", "~/p"),
+        ("/home/me/a b", "'/home/me/a b'"),
+        ("/home/meg/p", "/home/meg/p"),
+        ("", "''"),
+    ],
+)
+def test_a_directory_can_be_pasted(monkeypatch, path, shown):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert show.directory(path) == shown
