@@ -36,24 +36,28 @@ def collect(home: Home, keep: Iterable[Code], *, young_s: int = 3600) -> int:
 def _collect(repo: Repository, trees: set[str], lean: list[str], young_s: int) -> int:
     repo.ensure()
     before = _size(repo.objects)
+    lines = _lines(repo)
+    young = {tree for tree, line in lines.items() if time.time() - _time_of(line) < young_s}
     try:
-        _rewrite(repo, trees | _remembered(repo) | _young(repo, young_s))
+        _rewrite(repo, trees | _remembered(repo) | young, lines)
     except OSError as error:
         raise SnapshotError(f"cannot write {repo.path}: {error.strerror}") from None
-    young = f"{young_s}.seconds.ago" if young_s else "now"
-    words = ("-A", "-d", "-l", "-q", f"--unpack-unreachable={young}")
+    expire = f"{young_s}.seconds.ago" if young_s else "now"
+    words = ("-A", "-d", "-l", "-q", f"--unpack-unreachable={expire}")
     repo.must(repo.path, "repack", *words, borrow=lean)
-    repo.must(repo.path, "prune", f"--expire={young}", borrow=lean)
+    repo.must(repo.path, "prune", f"--expire={expire}", borrow=lean)
     return max(0, before - _size(repo.objects))
 
 
-def _rewrite(repo: Repository, trees: set[str]) -> None:
+def _rewrite(repo: Repository, trees: set[str], lines: dict[str, str]) -> None:
+    """Keep these trees, each with the time it had: a new one would make it young for ever."""
     log = os.path.join(repo.path, "logs", SNAPSHOTS)
     ref = os.path.join(repo.path, SNAPSHOTS)
     for path in (log, ref):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     ordered = sorted(trees)
-    write_file(log, "".join(map(reflog_line, ordered)).encode())
+    text = "".join(lines.get(tree) or reflog_line(tree) for tree in ordered)
+    write_file(log, text.encode())
     if ordered:
         write_file(ref, f"{ordered[-1]}\n".encode())
     elif os.path.exists(ref):
@@ -73,18 +77,23 @@ def _remembered(repo: Repository) -> set[str]:
     return found - {""}
 
 
-def _young(repo: Repository, young_s: int) -> set[str]:
-    """Return the trees of late: their trials may be about to begin."""
-    found = set()
+def _lines(repo: Repository) -> dict[str, str]:
+    """Return the last line of each tree: trees of late may be of trials that are about to begin."""
+    found = {}
     try:
         with open(os.path.join(repo.path, "logs", SNAPSHOTS), encoding="utf-8") as lines:
             for line in lines:
-                words = line.split()
-                if len(words) > 4 and time.time() - int(words[4]) < young_s:
-                    found.add(words[1])
+                if _time_of(line) and line.endswith("\n"):
+                    found[line.split()[1]] = line
     except (OSError, ValueError):
         pass
     return found
+
+
+def _time_of(line: str) -> int:
+    """Return when a line of the reflog was written; 0 if it is not one of ours."""
+    words = line.split()
+    return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
 
 
 def _size(folder: str) -> int:
