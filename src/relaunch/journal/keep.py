@@ -159,12 +159,29 @@ def leftovers(journal: Journal, going: Iterable[str] = ()) -> list[str]:
     ]
     left = set(journal.ids()).difference(going)
     found += [path for path, trial_id in pointers if trial_id not in left]
-    used = {_packages(journal, trial_id) for trial_id in left} if lists else set()
+    used = {_started_with(journal, trial_id, "packages") for trial_id in left} if lists else set()
     if None not in used:  # an unreadable trial may use any of them
         found += [path for path in lists if os.path.basename(path)[:-5] not in used]
     receipts = [path for path in _paths(f"{home}/backs") if path.endswith(".json")]
     found += [path for path in receipts if not os.path.isdir(_place(path))]
+    found += _half_restored(journal)
     return found + [path for path in _temporaries(home) if _is_old(path)]
+
+
+def _half_restored(journal: Journal) -> list[str]:
+    """Find the directories `PROJECT@N.new-PID` that a killed `rl back` left beside the project."""
+    found = []
+    projects = {_started_with(journal, trial_id, "project") for trial_id in journal.ids()}
+    for project in sorted(filter(None, projects)):
+        for path in _paths(os.path.dirname(project)):
+            rest = path.removeprefix(project + "@")
+            trial_id, _, pid = rest.partition(".new-")
+            if rest == path or id_order(trial_id) == (0, 0) or not pid.isdecimal():
+                continue
+            plain = os.path.isdir(path) and not os.path.islink(path)
+            if plain and not process_started(int(pid)) and _is_old(path):
+                found.append(path)
+    return found
 
 
 def _temporaries(home: str) -> Iterable[str]:
@@ -217,12 +234,13 @@ def _is_ours(path: str) -> bool:
     return isinstance(rl, dict) and is_here(rl)
 
 
-def _packages(journal: Journal, trial_id: str) -> str | None:
+def _started_with(journal: Journal, trial_id: str, what: str) -> str | None:
+    """Return what a trial began with, in text; None if it cannot be read."""
     try:
         start = read_json(os.path.join(journal.trials, trial_id, "start.json")) or {}
     except JournalError:
         return None
-    return str(start.get("packages") or "")
+    return str(start.get(what) or "")
 
 
 def _read(path: str) -> str:

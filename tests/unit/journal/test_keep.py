@@ -171,6 +171,32 @@ def _killed(*_):
     raise _Killed
 
 
+def test_what_a_killed_back_left_is_swept_when_old_and_nothing_else_beside_the_project(tmp_path):
+    journal = Journal(str(tmp_path / "p" / ".relaunch"))
+    journal.begin({"project": str(tmp_path / "p")})
+    dead = _dead_pid()
+    swept = [f"p@1.2.new-{dead}", f"p@7.new-{dead}"]
+    others = [
+        "p@7",
+        f"p@7.new-{os.getpid()}",
+        f"p@x.new-{dead}",
+        f"q@7.new-{dead}",
+        "p@7.new-",
+        "q",
+    ]
+    for name in (*swept, *others):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    os.symlink("q", tmp_path / f"p@8.new-{dead}")
+    assert keep.leftovers(journal) == []
+    for name in (*swept, *others):
+        os.utime(tmp_path / name, (1, 1))
+    assert keep.leftovers(journal) == [str(tmp_path / name) for name in swept]
+    keep.forget(journal, keep.with_leftovers(journal, keep.Plan()))
+    assert all((tmp_path / name / "file").exists() for name in others)
+    assert not any((tmp_path / name).exists() for name in swept)
+
+
 def test_an_unreadable_trial_keeps_all_package_lists_and_goes_by_age(journal):
     with open(os.path.join(journal.trials, "5", "start.json"), "w") as file:
         file.write("{")
