@@ -10,7 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-HELP = "the exact code and command of a trial, once more"
 EXAMPLES = """\
 Examples
   rl again 3         does it still fail as it did?

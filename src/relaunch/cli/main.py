@@ -109,16 +109,25 @@ def _dispatch(words: list[str]) -> int:
         print(f"rl {__version__}")
         return 0
     if not first or first.startswith("-"):
-        from relaunch.cli import run
-
-        return run.launch(words)
+        return _launch(words)
     if first == "run" and not {"-h", "--help"} & set(words[: _end_of_options(words)]):
-        from relaunch.cli import run
-
-        return run.launch(words[1:])
+        return _launch(words[1:])
     if first not in VERBS:
         raise _no_such_verb(words)
     return _verb(first, words[1:])
+
+
+def _launch(words: list[str]) -> int:
+    from relaunch import hotload
+
+    bundle = hotload.use()
+    try:
+        from relaunch.cli import run
+
+        return run.launch(words)
+    finally:
+        if bundle is not None:
+            hotload.keep(bundle)
 
 
 def _verb(name: str, words: list[str]) -> int:
@@ -172,5 +181,7 @@ def _no_such_verb(words: list[str]) -> UsageError:
 
 
 def _say(error: RelaunchError) -> None:
-    hint = f"   try: {error.hint}" if error.hint else ""
-    print(f"rl: {error.message}{hint}", file=sys.stderr)
+    from relaunch.cli.draw import clean
+
+    hint = f"   try: {clean(error.hint)}" if error.hint else ""
+    print(f"rl: {clean(error.message)}{hint}", file=sys.stderr)

@@ -20,7 +20,7 @@ from relaunch.events import Announced, Finished, Warned
 from relaunch.session.project import open_project
 from relaunch.session.request import Request
 
-__all__ = ["EXAMPLES", "HELP", "arguments", "launch", "main"]
+__all__ = ["EXAMPLES", "arguments", "launch", "main"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from relaunch.session.project import Project
     from relaunch.trial.place.unsaved import Unsaved
 
-HELP = "run it once, cleanly, and remember what was tested"
 EXAMPLES = """\
 Examples
   rl --reset 'rm -rf data' -m "does it fail on one GPU?" -- python train.py --steps 50

@@ -284,7 +284,8 @@ def process_started(pid: int) -> int:
     """
     try:
         with open(f"{_PROC}/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
+            words = file.read().rpartition(b")")[2].split()
+        return 0 if words[0] == b"Z" else int(words[19])  # a zombie only waits to be collected
     except (OSError, ValueError, IndexError):
         return 0 if os.path.exists(f"{_PROC}/self/stat") else int(_answers(pid))
 

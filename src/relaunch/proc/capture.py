@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+_found: dict[tuple[str, str], str] = {}
+
+
 class Captured(Record):
     """A finished helper: exit code (128+n when a signal ended it), and both its streams."""
 
@@ -40,10 +43,10 @@ def capture(
         (os.POSIX_SPAWN_DUP2, out_far, 1),
         (os.POSIX_SPAWN_DUP2, err_far, 2),
     ]
+    env = os.environ if env is None else env
     try:
-        pid = os.posix_spawnp(
-            argv[0], list(argv), os.environ if env is None else env, file_actions=actions
-        )
+        program = _program(argv[0], env.get("PATH", os.defpath))
+        pid = os.posix_spawn(program, list(argv), env, file_actions=actions)
     except OSError as error:
         for fd in (stdin, stdin_far, out, out_far, err, err_far):
             os.close(fd)
@@ -53,6 +56,20 @@ def capture(
     streams = _exchange(stdin_far, data, out, err)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return Captured(code=code if code >= 0 else 128 - code, out=streams[0], err=streams[1])
+
+
+def _program(name: str, path: str) -> str:
+    """Find a program once: the child would try each folder of PATH anew, for each call."""
+    found = _found.get((name, path), "")
+    if not found:
+        for folder in path.split(os.pathsep):
+            found = os.path.join(folder or os.curdir, name)
+            if os.access(found, os.X_OK) and os.path.isfile(found):
+                break
+        else:
+            raise FileNotFoundError(2, "No such file or directory", name)
+        _found[name, path] = found
+    return found
 
 
 def _exchange(stdin: int, data: bytes, out: int, err: int) -> tuple[bytes, bytes]:

@@ -11,7 +11,7 @@ import pytest
 from relaunch.errors import JournalError
 from relaunch.journal import keep
 from relaunch.journal.output import OutputWriter, read_chunks, read_output
-from relaunch.journal.store import Journal, id_order, write_file
+from relaunch.journal.store import Journal, id_order, process_started, write_file
 
 
 @pytest.fixture
@@ -153,6 +153,15 @@ def test_a_trial_of_another_place_runs_until_it_was_silent_for_a_day(journal, wh
 )
 def test_a_trial_that_does_not_say_who_runs_it_is_not_running(journal, odd):
     assert not journal.begin({}).but(start=odd).running
+
+
+def test_a_zombie_is_no_longer_running():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert process_started(pid) == 0
+    os.waitpid(pid, 0)
 
 
 def test_a_broken_file_is_named_and_harms_no_other_trial(journal):

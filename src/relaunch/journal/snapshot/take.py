@@ -330,7 +330,7 @@ class _Taker:
         """Ask git; when it had to hash much to know, let it remember the times it saw."""
         start = time.monotonic()
         if quiet:
-            listing = Listing(touched=self.index.touched())
+            listing = Listing(touched=self.index.touched(exact=False))
         else:
             listing = self.index.differences(self.data.get("excludes", ""))
         took = time.monotonic() - start

@@ -13,6 +13,7 @@ from relaunch.journal.snapshot import borrow
 from relaunch.journal.snapshot.listing import LIST, TOUCHED, Listing, read_listing
 from relaunch.journal.snapshot.repository import Repository, complaint
 from relaunch.journal.snapshot.state import Remembered, remove
+from relaunch.journal.snapshot.stats import stat_dirty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,8 +102,12 @@ class WorkIndex:
         out = self.git(*self._excluding(self.remembered.data.get("excludes", ""), words))
         return [name.rstrip("/") for name in os.fsdecode(out).split("\0")[:-1]]
 
-    def touched(self) -> frozenset[str]:
-        """Name the files of the index that are modified or gone."""
+    def touched(self, *, exact: bool = True) -> frozenset[str]:
+        """Name the files of the index that are modified or gone; or, if not `exact`, may be."""
+        dirty = stat_dirty(self.path, self.top, oid_bytes=32 if self.repo.sha256 else 20)
+        if dirty is not None and not (dirty and exact):
+            self._check()
+            return frozenset(dirty)
         out = self.git(*TOUCHED, lean=True)
         self._check()
         return read_listing(out).touched
