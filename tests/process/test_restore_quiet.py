@@ -78,6 +78,14 @@ def test_an_unchanged_project_costs_no_git_process_and_an_edit_three(counted: Co
     time.sleep(0.03)  # an edit in the very tick of the clock is looked at twice
     asked = counted.asked(counted.project.take)
     assert asked == ["update-index", "write-tree", "diff-tree"]
+    counted.settled()
+    counted.project.write("train.py", "print('longer still')\n")
+    time.sleep(0.03)
+    assert counted.asked(counted.project.take) == ["update-index", "write-tree"]
+    assert counted.project.take().roots[0].changed == ("train.py",)
+    counted.settled()
+    counted.project.write("train.py", "print(1)\n")  # as it is in the base
+    assert counted.project.take().roots[0].changed == ()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import time
 from relaunch.errors import SnapshotError
 from relaunch.journal.home import MARKER, Home, find_home
 from relaunch.journal.snapshot import borrow
-from relaunch.journal.snapshot.choose import choose
+from relaunch.journal.snapshot.choose import choose, is_blob
 from relaunch.journal.snapshot.code import NESTED, PROJECT, Caps, Code, LeftOut, Root
 from relaunch.journal.snapshot.folders import RULES, Folders
 from relaunch.journal.snapshot.listing import (
@@ -155,6 +155,7 @@ class _Taker:
         self.data: dict[str, Any] = {}
         self.folders = Folders(self.top, {})
         self.nested: list[str] = []
+        self._stored: set[str] = set()
 
     def take(self) -> Root:
         """Take it; what cannot be used of the past is forgotten, and all is looked at anew."""
@@ -184,6 +185,7 @@ class _Taker:
     def _take(self, alone: bool) -> Root:
         """Take it once; `alone` works on a copy from the start, which nobody can take away."""
         self.nested = []
+        self._stored = set()
         remembered = self.index.remembered
         remembered.load()
         before = remembered.data
@@ -440,6 +442,7 @@ class _Taker:
         if not drop and not add:
             return
         self.data["tree"] = ""
+        self._stored.update(drop, add)
         self.index.own()
         self.index.drop(sorted(drop))
         self.folders.add(folders_of(choice.add))
@@ -462,18 +465,34 @@ class _Taker:
         self.data["folders"] = self.folders.as_data()
         if not self.data["tree"]:
             self.data["tree"] = tree = self.index.write_tree()
-            self.data |= self._against_base(tree)
+            if not self._still_changed(before):
+                self.data |= self._against_base(tree)
             if tree != before.get("tree"):
                 self.index.repo.remember(tree)
         if self.index.copy or self.data != before:
             self.index.remembered.publish(self.index.path, self.data)
 
-    def _against_base(self, tree: str) -> dict[str, list[str]]:
+    def _still_changed(self, before: dict[str, Any]) -> bool:
+        """Tell whether only files changed that differed from the base before, and still do."""
+        oids = self.data.get("base_oids", {})
+        return (
+            bool(self._stored)
+            and before.get("head") == self.data["head"]
+            and before.get("left") == self.data["left"]
+            and self._stored.issubset(oids)
+            and all(not is_blob(f"{self.top}/{path}", oids[path]) for path in self._stored)
+        )
+
+    def _against_base(self, tree: str) -> dict[str, Any]:
         sides: dict[str, list[str]] = {"A": [], "D": [], "M": []}
+        oids = {}
         if self.data["head"]:
-            for letter, path in self.index.against(self.data["head"], tree):
+            for letter, oid, path in self.index.against(self.data["head"], tree):
                 changed = letter not in sides or path in self.data["left"]
                 sides["M" if changed else letter].append(path)
+                if letter == "M":
+                    oids[path] = oid
+        self.data["base_oids"] = oids
         return {"changed": sides["M"], "new": sides["A"], "deleted": sides["D"]}
 
     def _root(self) -> Root:

@@ -165,14 +165,17 @@ class WorkIndex:
         """Store the folders of the index. Files may be missing here: those are borrowed."""
         return os.fsdecode(self.git("write-tree", "--missing-ok")).strip()
 
-    def against(self, base: str, tree: str) -> list[tuple[str, str]]:
-        """List how `tree` differs from `base`: a letter (A, D, M, T) and the path of each."""
+    def against(self, base: str, tree: str) -> list[tuple[str, str, str]]:
+        """List how `tree` differs from `base`: a letter (A, D, M, T), its blob there, the path."""
         out = self.git(
-            "diff-tree", "-r", "-z", "--name-status", "--no-renames", "--ignore-submodules=all",
-            base, tree, lean=True,
+            "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
+            "--ignore-submodules=all", base, tree, lean=True,
         )  # fmt: skip
         words = os.fsdecode(out).split("\0")
-        return list(zip(words[::2], words[1::2], strict=False))
+        if words[0][:1] != ":":  # the commit, where one was given
+            words = words[1:]
+        pairs = zip(words[::2], words[1::2], strict=False)
+        return [(facts.split()[4], facts.split()[2], path) for facts, path in pairs]
 
     def in_base(self, base: str, paths: Sequence[str]) -> dict[str, tuple[str, str, int]]:
         """Return mode, object and size of those paths that are files in `base`."""
