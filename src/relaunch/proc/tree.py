@@ -250,20 +250,24 @@ def end_marked(marker: str) -> None:
 
 def end_all(pids: Iterable[int], *, grace_s: float = TERM_GRACE_S) -> list[int]:
     """End processes of a trial: ask, wait, insist. Return who is still there."""
-    pids = list(pids)
     left = [pid for pid in pids if send(pid, _signal.SIGTERM)]
     for pid in left:
         send(pid, _signal.SIGCONT)
     left = _wait_gone(left, grace_s)
     for pid in left:
         send(pid, _signal.SIGKILL)
-    left = _wait_gone(left, grace_s)
+    return _wait_gone(left, grace_s)
+
+
+def end_adopted(pids: Iterable[int]) -> None:
+    """End processes that became our children when their parents ended, and collect them."""
+    pids = list(pids)
+    end_all(pids)
     for pid in pids:
         try:
-            os.waitpid(pid, os.WNOHANG)  # those that became ours when their parents ended
+            os.waitpid(pid, os.WNOHANG)
         except ChildProcessError:
             pass
-    return left
 
 
 def _wait_gone(pids: list[int], seconds: float) -> list[int]:

@@ -9,7 +9,7 @@ from relaunch.errors import LaunchError
 from relaunch.jsontext import dumps, loads
 from relaunch.outcome import Outcome, Signature
 from relaunch.proc.supervise import supervise
-from relaunch.proc.tree import MARKER, end_all, leftovers
+from relaunch.proc.tree import MARKER, end_adopted, leftovers
 from relaunch.record import Record
 from relaunch.trial.redact import Redactor, redact_all
 from relaunch.trial.watch import Watch
@@ -123,7 +123,7 @@ def _end_leftovers(recipe: Recipe, world: World) -> tuple[str, ...]:
     if not recipe.resets or recipe.let_live or not marker:
         return ()
     pids = leftovers(marker)
-    end_all(pids)
+    end_adopted(pids)
     return tuple(f"{pid} of a reset" for pid in pids)
 
 
