@@ -347,3 +347,37 @@ def test_bare_rl_says_what_else_it_repeats(train):
 def test_a_program_that_cannot_be_started_is_not_tried_again_and_again(world):
     assert world.rl("-n", "3", "--", "./nosuch").returncode == 127
     assert not (world.journal / "trials" / "2").exists()
+
+
+def test_history_goes_by_command_however_much_lies_between(train):
+    python(train)
+    for n in range(12):
+        train.rl("-q", "--", "echo", str(n))
+    train.write("train.py", "print('fine')\n")
+    assert "gone: #1 ValueError: loss is nan" in python(train).stderr
+
+
+def test_a_journal_that_cannot_be_written_can_still_be_read(train):
+    python(train)
+    if os.geteuid() == 0:
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        for path in (train.root, *train.root.parents):
+            if path.stat().st_mode & 0o055 != 0o055 and str(path).startswith("/tmp/"):
+                path.chmod(path.stat().st_mode | 0o055)
+        subprocess.run(["chmod", "-R", "a+rX", train.journal], check=True)
+    else:
+        words = []
+        subprocess.run(["chmod", "-R", "a-w", train.journal], check=True)
+    done = subprocess.run(
+        [*words, sys.executable, "-m", "relaunch", "log"],
+        cwd=train.project, env=train.env, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "ValueError: loss is nan" in done.stdout, done.stderr
+
+
+def test_rl_in_rl_records_the_same_code(train):
+    train.settings("")
+    words = ["-q", "--", "rl", "--", sys.executable, "train.py"]
+    train.rl(*words)
+    kinds = [root["kind"] for root in start_of(train, "2")["code"]["roots"]]
+    assert "pythonpath" not in kinds

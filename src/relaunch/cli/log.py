@@ -162,8 +162,8 @@ def _verdict(row: Summary) -> draw.Cell:
     if said:
         return (VERDICT_STYLES.get(row["verdict"], ""), said)
     told = row["told"].replace("same failure as #", "same as #", 1)
-    if told == "NEW failure" and row["signature"]:
-        told = f"NEW {row['signature']['title']}"
+    if told in ("", "NEW failure") and row["signature"]:  # the first failure has no history
+        told = f"{'NEW ' if told else ''}{row['signature']['title']}"
     return ("dim", draw.clean(told))
 
 

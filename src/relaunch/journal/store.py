@@ -11,6 +11,7 @@ lost because one cannot be written:
 
     identities/DIGEST       the first trial with this code, command, set and environment
     signatures/DIGEST       the last trial that failed this way
+    lineages/DIGEST         the last trial of this command
     running/7               begun and not finished: what the next run looks at to repair
     last                    the trial that began last
 
@@ -79,8 +80,11 @@ class Journal:
         self.home = home
         self.trials = os.path.join(home, "trials")
 
-    def begin(self, start: dict[str, Any], *, identity: str = "") -> Trial:
-        """Give the trial a number and make it exist. Raises OSError if it cannot be written."""
+    def begin(self, start: dict[str, Any], *, identity: str = "", lineage: str = "") -> Trial:
+        """Give the trial a number and make it exist. Raises OSError if it cannot be written.
+
+        Trials of one `lineage`, in practice of one command, are told against each other.
+        """
         os.makedirs(self.trials, mode=0o700, exist_ok=True)
         first = self.first_with(identity) if identity else ""
         pid = os.getpid()
@@ -91,6 +95,7 @@ class Journal:
             "rl": rl,
             "identity": identity,
             "previous": self.newest(),
+            "before": self._recall("lineages", lineage) if lineage else "",
             **start,
             "identical_to": first,
         }
@@ -100,6 +105,8 @@ class Journal:
         trial_id = self._take_number(temp, first)
         self._remember("running", trial_id, b"")
         self._remember("", "last", trial_id.encode())
+        if lineage:
+            self._remember("lineages", lineage, trial_id.encode())
         if identity and not first:
             self._remember("identities", identity, trial_id.encode())
         return Trial(id=trial_id, path=os.path.join(self.trials, trial_id), start=start)

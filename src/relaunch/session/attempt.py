@@ -204,8 +204,8 @@ class Attempt:
             start["set_digest"] = place.set_digest()
             surroundings = facts.digest(start["packages"], start["set_digest"])
             identity = self._identity(env, surroundings, salt)
-            start["identical_to"] = journal.first_with(identity) if identity else ""
-            self.trial = journal.begin(start, identity=identity)
+            lineage = facts.digest(*self.recipe.argv)
+            self.trial = journal.begin(start, identity=identity, lineage=lineage)
             self._keep_exact(exact, start)
             if self.name:
                 journal.set_mark(self.trial, {"name": self.name})

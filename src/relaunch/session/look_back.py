@@ -32,7 +32,9 @@ def here() -> tuple[Home, Journal]:
     except FileNotFoundError:
         raise UsageError("the current directory is gone", hint="cd ~") from None
     home = find_home(cwd)
-    return home, Journal(home.journal)
+    # What cannot be written can still be read, and is where the trials are.
+    there = home.unwritable if os.path.isdir(home.unwritable) else home.journal
+    return home.but(journal=there), Journal(there)
 
 
 def last(journal: Journal, count: int) -> tuple[list[Summary], bool]:

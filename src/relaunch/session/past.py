@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from relaunch.errors import RelaunchError
-from relaunch.journal.store import before
 from relaunch.outcome import Outcome, Signature
 
 TYPE_CHECKING = False
@@ -55,11 +54,7 @@ def outcome_of(end: Mapping[str, Any]) -> Outcome:
 
 def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
     """Compare with the latest trials of the same command and the last that failed this way."""
-    others = [
-        other
-        for other in _earlier(journal, trial)
-        if other.start.get("command") == trial.start["command"]
-    ]
+    others = _lineage(journal, trial)
     if outcome.signature is not None and outcome.signature.kind in TELLING:
         last = journal.last_with(outcome.signature.digest)
         if last and last != trial.id and last not in [other.id for other in others]:
@@ -73,7 +68,7 @@ def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
             continue
     from relaunch.trial.signature.history import told
 
-    return told((trial.id, outcome), past)
+    return told((trial.id, outcome), past, whole=len(others) < LOOK_BACK)
 
 
 def _loaded(journal: Journal, trial_id: str) -> list[Trial]:
@@ -83,25 +78,17 @@ def _loaded(journal: Journal, trial_id: str) -> list[Trial]:
         return []
 
 
-def _earlier(journal: Journal, trial: Trial) -> list[Trial]:
-    """Walk back through time, newest first; past a trial that is gone or broken, by number."""
+def _lineage(journal: Journal, trial: Trial) -> list[Trial]:
+    """Return the latest trials of the same command, newest first, as far as they can be read."""
     found: list[Trial] = []
-    trial_id = trial.start.get("previous", "")
-    seen = {trial.id}
-    while trial_id and trial_id not in seen and len(seen) <= LOOK_BACK:
-        seen.add(trial_id)
+    trial_id = trial.start.get("before", "")
+    while trial_id and len(found) < LOOK_BACK:
         other = _loaded(journal, trial_id)
+        if not other or other[0] in found:
+            break
         found += other
-        previous = other[0].start.get("previous", "") if other else None
-        trial_id = before(_ids(journal), trial_id) if previous is None else previous
+        trial_id = other[0].start.get("before", "")
     return found
-
-
-def _ids(journal: Journal) -> list[str]:
-    try:
-        return journal.ids()
-    except RelaunchError:
-        return []
 
 
 def describe_code(project: Project, code: Code | None, trial: Trial) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError
+from relaunch.inside.protocol import SITE as HOOK_SITE
 from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot.code import EDITABLE, PYTHONPATH
 from relaunch.journal.store import read_json, write_json
@@ -20,7 +21,7 @@ def find_extra_roots(
     """List (kind, work tree) of the code outside the project; never site-packages itself."""
     found = [(EDITABLE, path) for path in _editables(site_packages, home)]
     for part in env.get("PYTHONPATH", "").split(os.pathsep):
-        if part:
+        if part and part != HOOK_SITE:  # of an rl around this one
             found.append((PYTHONPATH, os.path.abspath(part)))
     roots: dict[str, str] = {}
     sites = [os.path.realpath(site) for site in site_packages]

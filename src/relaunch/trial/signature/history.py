@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     Past = Sequence[tuple[str, Outcome]]
 
 
-def told(now: tuple[str, Outcome], past: Past) -> str:
-    """Return the line, "" for a first trial; `past` is newest first, names are as `#3` or `3`."""
+def told(now: tuple[str, Outcome], past: Past, *, whole: bool = True) -> str:
+    """Return the line, "" for a first trial; `past` is newest first, names are as `#3` or `3`.
+
+    If `past` is not the `whole` of it, a long row of passes has no beginning that could be named.
+    """
     name, outcome = _hash(now[0]), now[1]
     past = [(_hash(one), then) for one, then in past if _tells(then)]
     if not past or not _tells(outcome):
         return ""
     if outcome.signature is None:
-        return _told_passed(name, past)
+        return _told_passed(name, past, whole)
     return _told_failed(outcome, past)
 
 
@@ -27,14 +30,15 @@ def _tells(outcome: Outcome) -> bool:
     return not outcome.not_started and not outcome.interrupted
 
 
-def _told_passed(name: str, past: Past) -> str:
+def _told_passed(name: str, past: Past, whole: bool) -> str:
     last_name, last = past[0]
     if last.signature is not None:
         return f"gone: {last_name} {_brief(last)} -> {name} ok"
     failed = next((one for one, then in past if then.signature is not None), None)
     runs = 1 + next((i for i, (_, then) in enumerate(past) if then.signature), len(past))
-    since = f" since {failed}" if failed else ""
-    return f"ok again: {runs} in a row{since}"
+    if failed:
+        return f"ok again: {runs} in a row since {failed}"
+    return f"ok again: {runs}{'' if whole else ' or more'} in a row"
 
 
 def _told_failed(outcome: Outcome, past: Past) -> str:
