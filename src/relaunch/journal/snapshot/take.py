@@ -13,7 +13,8 @@ import time
 from relaunch.errors import SnapshotError
 from relaunch.journal.home import MARKER, Home, find_home
 from relaunch.journal.snapshot import borrow
-from relaunch.journal.snapshot.choose import choose, is_blob
+from relaunch.journal.snapshot.base import follow
+from relaunch.journal.snapshot.choose import choose
 from relaunch.journal.snapshot.code import NESTED, PROJECT, Caps, Code, LeftOut, Root
 from relaunch.journal.snapshot.folders import RULES, Folders
 from relaunch.journal.snapshot.listing import (
@@ -156,6 +157,7 @@ class _Taker:
         self.folders = Folders(self.top, {})
         self.nested: list[str] = []
         self._stored: set[str] = set()
+        self._modified: frozenset[str] = frozenset()
 
     def take(self) -> Root:
         """Take it; what cannot be used of the past is forgotten, and all is looked at anew."""
@@ -186,6 +188,7 @@ class _Taker:
         """Take it once; `alone` works on a copy from the start, which nobody can take away."""
         self.nested = []
         self._stored = set()
+        self._modified = frozenset()
         remembered = self.index.remembered
         remembered.load()
         before = remembered.data
@@ -335,6 +338,8 @@ class _Taker:
             listing = Listing(touched=self.index.touched(exact=False))
         else:
             listing = self.index.differences(self.data.get("excludes", ""))
+        if self.index.asked_git:  # else they only look touched
+            self._modified = listing.touched
         took = time.monotonic() - start
         quick = self.data.get("quick_s")
         if quick is None:
@@ -465,23 +470,18 @@ class _Taker:
         self.data["folders"] = self.folders.as_data()
         if not self.data["tree"]:
             self.data["tree"] = tree = self.index.write_tree()
-            if not self._still_changed(before):
-                self.data |= self._against_base(tree)
+            self.data |= self._followed(before) or self._against_base(tree)
             if tree != before.get("tree"):
                 self.index.repo.remember(tree)
         if self.index.copy or self.data != before:
             self.index.remembered.publish(self.index.path, self.data)
 
-    def _still_changed(self, before: dict[str, Any]) -> bool:
-        """Tell whether only files changed that differed from the base before, and still do."""
-        oids = self.data.get("base_oids", {})
-        return (
-            bool(self._stored)
-            and before.get("head") == self.data["head"]
-            and before.get("left") == self.data["left"]
-            and self._stored.issubset(oids)
-            and all(not is_blob(f"{self.top}/{path}", oids[path]) for path in self._stored)
-        )
+    def _followed(self, before: dict[str, Any]) -> dict[str, Any] | None:
+        """Say how the code differs from its base by what was stored since; None: git has to."""
+        same_base = self._stored and before.get("head") == self.data["head"] != ""
+        if not same_base or before.get("left") != self.data["left"] or self.data["left"]:
+            return None
+        return follow(before, self.top, self._stored, self._modified)
 
     def _against_base(self, tree: str) -> dict[str, Any]:
         sides: dict[str, list[str]] = {"A": [], "D": [], "M": []}
@@ -492,8 +492,13 @@ class _Taker:
                 sides["M" if changed else letter].append(path)
                 if letter == "M":
                     oids[path] = oid
-        self.data["base_oids"] = oids
-        return {"changed": sides["M"], "new": sides["A"], "deleted": sides["D"]}
+        sides["M"].sort()
+        return {
+            "changed": sides["M"],
+            "new": sides["A"],
+            "deleted": sides["D"],
+            "base_oids": oids,
+        }
 
     def _root(self) -> Root:
         data = self.data

@@ -44,6 +44,8 @@ class WorkIndex:
         self.lean = [borrow.objects_of(home)] if home.common_dir else []
         self.copy = ""
         self.passing = False
+        self.asked_git = True
+        """What was last found touched differs in its bytes, and not only in its looks."""
         """The repository may be gone tomorrow: nothing is borrowed from it."""
         inside = journal.startswith(os.path.join(self.top, "")) and not home.git_dir
         self._ours = ["-x", f"/{os.path.relpath(journal, self.top)}/"] if inside else []
@@ -80,6 +82,7 @@ class WorkIndex:
 
     def differences(self, excludes: str, *below: str) -> Listing:
         """Ask git what differs from the index; with `below`, each new file in those folders."""
+        self.asked_git = True
         words = [word for word in LIST if word != "--directory"] if below else LIST
         args = self._excluding(excludes, words)
         done = self.repo.git(self.top, *args, "--", *below, index=self.path, borrow=self.lean)
@@ -105,7 +108,8 @@ class WorkIndex:
     def touched(self, *, exact: bool = True) -> frozenset[str]:
         """Name the files of the index that are modified or gone; or, if not `exact`, may be."""
         dirty = stat_dirty(self.path, self.top, oid_bytes=32 if self.repo.sha256 else 20)
-        if dirty is not None and not (dirty and exact):
+        self.asked_git = dirty is None or bool(dirty and exact)
+        if dirty is not None and not self.asked_git:
             self._check()
             return frozenset(dirty)
         out = self.git(*TOUCHED, lean=True)
