@@ -24,10 +24,17 @@ PEERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def venv(name: str, python: str, wanted: Sequence[str] = (), *, stamp: str = "") -> Path:
+def venv(
+    name: str,
+    python: str,
+    wanted: Sequence[str] = (),
+    *,
+    stamp: str = "",
+    without: Sequence[str] = (),
+) -> Path:
     """Return the environment's `bin`, made anew unless it already holds exactly this."""
     home = ROOT / name
-    stamp = "\n".join([stamp, _version(python), *wanted])
+    stamp = "\n".join([stamp, _version(python), *wanted, *without])
     note = home / "holds.txt"
     if not note.exists() or note.read_text() != stamp:
         print(f"installing {name} ...", file=sys.stderr, flush=True)
@@ -36,6 +43,9 @@ def venv(name: str, python: str, wanted: Sequence[str] = (), *, stamp: str = "")
         if wanted:
             pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet"]
             _run(name, [*pip, "--disable-pip-version-check", *wanted])
+        if without:
+            pip = [str(home / "bin" / "python"), "-m", "pip", "uninstall", "--quiet", "--yes"]
+            _run(name, [*pip, *without])
         note.write_text(stamp)
     return home / "bin"
 
@@ -46,8 +56,12 @@ def peer(name: str, python: str) -> Path:
 
 
 def relaunch(python: str) -> Path:
-    """Install this checkout as its users get it: a built wheel with compiled bytecode."""
-    return venv("relaunch", python, [str(CHECKOUT)], stamp=_digest_of_the_source())
+    """Install this checkout as `uv tool` or `pipx` does: compiled, in an environment of its own.
+
+    Those hold nothing else; the setuptools that `venv` adds before 3.12 slows every start there.
+    """
+    stamp = _digest_of_the_source()
+    return venv("relaunch", python, [str(CHECKOUT)], stamp=stamp, without=("setuptools",))
 
 
 def bare(python: str) -> Path:

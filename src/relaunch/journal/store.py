@@ -147,10 +147,13 @@ class Journal:
 
     def _remember(self, folder: str, name: str, data: bytes) -> None:
         """Write a short cut if we can: the trial is there without it."""
-        folder = os.path.join(self.home, folder)
+        path = os.path.join(self.home, folder, name)
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            write_file(os.path.join(folder, name), data)
+            try:
+                write_file(path, data)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                write_file(path, data)
         except OSError:
             pass
 
