@@ -381,3 +381,11 @@ def test_rl_in_rl_records_the_same_code(train):
     train.rl(*words)
     kinds = [root["kind"] for root in start_of(train, "2")["code"]["roots"]]
     assert "pythonpath" not in kinds
+
+
+def test_what_is_remembered_is_for_its_owner_alone(train):
+    python(train)
+    assert train.journal.stat().st_mode & 0o077 == 0
+    files = [path for path in train.journal.glob("trials/1/*") if path.is_file()]
+    assert files
+    assert all(path.stat().st_mode & 0o077 == 0 for path in files)

@@ -110,13 +110,13 @@ def _journal(home: Home) -> Ladder:
         Rung(
             name="locked",
             ok=locks,
-            means=f"{shown}: several `rl` at once number their trials in turn",
+            means=f"{shown}: trials at once never mix config sets or frozen copies",
             raise_it=why,
         ),
         Rung(
             name="unlocked",
             ok=os.access(folder, os.W_OK),
-            means=f"{shown}: every trial is kept, numbers by first come",
+            means=f"{shown}: every trial is kept; run config sets one at a time",
         ),
         Rung(name="none", ok=True, means="programs run, nothing is remembered"),
     )

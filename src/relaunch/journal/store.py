@@ -85,6 +85,7 @@ class Journal:
 
         Trials of one `lineage`, in practice of one command, are told against each other.
         """
+        os.makedirs(self.home, mode=0o700, exist_ok=True)  # makedirs' mode is for the last folder
         os.makedirs(self.trials, mode=0o700, exist_ok=True)
         first = self.first_with(identity) if identity else ""
         pid = os.getpid()

@@ -107,7 +107,7 @@ class Repository:
 
     def mend(self) -> None:
         """Write all but the objects anew. `git init` would cost a process and read templates."""
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
         if not os.path.isdir(self.path):
             os.mkdir(self.path, 0o700)  # it may hold files that others cannot read in the project
         for folder in ("objects/info", "objects/pack", "refs", "info", "roots"):
