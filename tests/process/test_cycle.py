@@ -361,6 +361,8 @@ def test_a_journal_that_cannot_be_written_can_still_be_read(train):
     python(train)
     if os.geteuid() == 0:
         words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        if subprocess.run([*words, sys.executable, "-c", ""], capture_output=True).returncode:
+            pytest.skip("another user cannot run this Python")
         for path in (train.root, *train.root.parents):
             if path.stat().st_mode & 0o055 != 0o055 and str(path).startswith("/tmp/"):
                 path.chmod(path.stat().st_mode | 0o055)
