@@ -56,7 +56,7 @@ bench-cycle: $(READY)
 
 ## soak: ten thousand faults
 soak: $(READY) programs
-	RELAUNCH_FAULTS=10000 $(PYTEST) -n $(JOBS) -rP tests/quality/test_faults.py
+	RELAUNCH_FAULTS=10000 $(PYTEST) -n 8 -rP tests/quality/test_faults.py
 
 ## generated: write the shell completions anew from the parsers
 generated: $(READY)
