@@ -25,14 +25,15 @@ def measure(run: Run) -> Table:
     table = Table(
         name="added",
         title="CPU added to a one-line `train.py`",
-        columns=("measured", "CPU ms", "median", "bare", "added", "wall ms", "after an edit"),
+        columns=("measured", "CPU ms", "median", "bare", "added", "wall ms", "unedited"),
         notes=[
             "CPU is user + system of the whole tree, daemons included: minimum of the runs, median "
             "beside it. `bare` is `python train.py` in the same environment; ratios are of "
             "the added minima, peer / rl: how many times less rl adds.",
             "In a small git repository; output goes to a file, and once more for rl to a terminal. "
             "For the peers, and in rl's second row, `train.py` is edited a moment before every "
-            "run: rl then also stores the new code. `after an edit` is the ratio against that row.",
+            "run: rl then also stores the new code. The target is held against that row; `unedited` is "
+            "the ratio against rl's first.",
         ],
     )
     contestants = _ours(run)
@@ -58,10 +59,10 @@ def _fill(table: Table, costs: dict[str, Costs], failed: dict[str, str]) -> None
                 cells=(peer.what,), at_least=TIMES_LESS[peer.name], unmeasured=failed[peer.name]
             )
         else:
-            after = f"{_added(costs, peer.name) / edited:.2f}"
+            unedited = f"{_added(costs, peer.name) / ours:.2f}"
             row = Row(
-                cells=(*_cells(peer.what, costs, peer.name), after),
-                ratio=_added(costs, peer.name) / ours,
+                cells=(*_cells(peer.what, costs, peer.name), unedited),
+                ratio=_added(costs, peer.name) / edited,
                 at_least=TIMES_LESS[peer.name],
             )
         table.rows.append(row)

@@ -70,8 +70,7 @@ def _fill(table: Table, costs: dict[str, Costs]) -> None:
         large.median_ms - small.median_ms,
         large.wall_ms - small.wall_ms,
     )
-    row = Row(cells=row.cells, ratio=(large.cpu_ms - small.cpu_ms) / status.cpu_ms)
-    table.rows.append(row)
+    table.rows.append(_against(row, (large.cpu_ms - small.cpu_ms) / status.cpu_ms))
     table.rows.append(_row("rl -- true, there", large.cpu_ms, large.median_ms, large.wall_ms))
     table.rows.append(_row("rl -- true, elsewhere", small.cpu_ms, small.median_ms, small.wall_ms))
 
