@@ -32,8 +32,8 @@ def measure(run: Run) -> Table:
             "the added minima, peer / rl: how many times less rl adds.",
             "In a small git repository; output goes to a file, and once more for rl to a terminal. "
             "For the peers, and in rl's second row, `train.py` is edited a moment before every "
-            "run: rl then also stores the new code. The target is held against that row; `unedited` is "
-            "the ratio against rl's first.",
+            "run: rl then also stores the new code. The targets are held against that row; "
+            "`unedited` is the ratio against rl's first.",
         ],
     )
     contestants = _ours(run)
