@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot.code import Caps, Code
 from relaunch.journal.snapshot.restore import restore
+from relaunch.journal.snapshot.state import TICK_NS
 from relaunch.journal.snapshot.take import take
 
 PERSON = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
@@ -88,3 +94,51 @@ def _fact(path: str) -> object:
         return (bool(mode & 0o100), Path(path).read_bytes())
     except PermissionError:
         return "unreadable"
+
+
+class Counted:
+    """A project whose every start of git is written down."""
+
+    def __init__(self, project: Project, log: Path) -> None:
+        self.project = project
+        self.log = log
+
+    def asked(self, act: Callable[[], object]) -> list[str]:
+        """Return the git commands that `act` starts."""
+        self.log.write_text("")
+        act()
+        return self.log.read_text().split()
+
+    def settled(self) -> Code:
+        """Take snapshots until no git process is needed, as after a moment of thought."""
+        deadline = time.monotonic() + 20
+        while self.asked(self.project.take) != []:
+            assert time.monotonic() < deadline, "never settles"
+        return self.project.take()
+
+
+def counting(project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """Put a git before the real one that notes which command it is given, and is the real one."""
+    log, script = folder / "log", folder / "bin" / "git"
+    script.parent.mkdir()
+    script.write_text(
+        f"""#!/bin/sh
+for word; do
+    case $word in
+        -*|*/*|*=*) ;;
+        *) echo "$word" >> {log}; break;;
+    esac
+done
+exec {shutil.which("git")} "$@"
+"""
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    return Counted(project, log)
+
+
+def past_its_tick(path: Path) -> None:
+    """Wait until files written now have another time than `path`."""
+    deadline = time.monotonic() + 5
+    while time.time_ns() - path.stat().st_ctime_ns <= TICK_NS:
+        assert time.monotonic() < deadline, "the clock stands still"

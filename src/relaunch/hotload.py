@@ -25,21 +25,20 @@ class Bundle:
 
     def __init__(self, modules: dict[str, tuple[list[int], bool, CodeType]]) -> None:
         """Serve these modules: stamp of the source, whether it is a package, code."""
-        self._modules = modules
+        self.modules = modules
         self.stale = not modules
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
         """Say how to load a module, if its source is the one that was compiled."""
         if not name.startswith("relaunch."):
             return None
-        stamp, is_package, _ = self._modules.get(name, ([], False, None))
+        stamp, is_package, _ = self.modules.get(name, ([], False, None))
         source = _source_of(name, is_package)
         if not stamp or _stamp(source) != stamp:
             self.stale = True
             return None
         # typeshed takes only loaders of the standard library's own kinds.
         spec = ModuleSpec(name, self, origin=source, is_package=is_package)  # type: ignore[arg-type]
-        spec.has_location = True
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(os.path.dirname(source))
         return spec
@@ -49,7 +48,9 @@ class Bundle:
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's code."""
-        exec(self._modules[module.__name__][2], module.__dict__)
+        # Python would set this, and work out the place of a cache that nobody asks for.
+        module.__file__ = module.__spec__.origin  # type: ignore[union-attr]  # made with it
+        exec(self.modules[module.__name__][2], module.__dict__)
 
 
 def use() -> Bundle | None:
@@ -67,27 +68,29 @@ def use() -> Bundle | None:
 
 
 def keep(bundle: Bundle) -> None:
-    """Write the bundle anew from what this launch loaded, if it was not up to date."""
+    """Write the bundle anew, with what this launch loaded besides, if it was not up to date."""
     sys.meta_path.remove(bundle)
     if not bundle.stale:
         return
-    from importlib.util import find_spec
-
-    found = {}
-    for name in [name for name in sys.modules if name.startswith("relaunch.")]:
-        spec = find_spec(name)
-        get_code = getattr(spec and spec.loader, "get_code", None)
-        source = _source_of(name, hasattr(sys.modules[name], "__path__"))
-        code = get_code(name) if get_code else bundle._modules.get(name, (0, 0, None))[2]
-        if code is not None:
-            found[name] = (_stamp(source), hasattr(sys.modules[name], "__path__"), code)
     temp = f"{_BUNDLE}.{os.getpid()}"
     try:
+        for name in [name for name in sys.modules if name.startswith("relaunch.")]:
+            is_package = hasattr(sys.modules[name], "__path__")
+            source = _source_of(name, is_package)
+            stamp = _stamp(source)
+            if name not in bundle.modules or bundle.modules[name][0] != stamp:
+                bundle.modules[name] = (stamp, is_package, _compiled(source))
         with open(temp, "wb") as file:
-            file.write(dumps(found))
+            file.write(dumps(bundle.modules))
         os.rename(temp, _BUNDLE)
-    except OSError:
-        pass  # an installation that is not ours to write: slower, not worse
+    except (OSError, SyntaxError):
+        pass  # an installation that is not ours to write, or one being replaced: slower, not worse
+
+
+def _compiled(source: str) -> CodeType:
+    """Compile a module without its docstrings: nobody reads them here."""
+    with open(source, "rb") as file:
+        return compile(file.read(), source, "exec", dont_inherit=True, optimize=2)
 
 
 def _source_of(name: str, is_package: bool) -> str:

@@ -12,6 +12,7 @@ import time
 from relaunch import jsontext
 from relaunch.errors import SettingsError
 from relaunch.record import Record
+from relaunch.textfile import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,8 +137,7 @@ def _settled(stamps: list[list[Any]]) -> bool:
 
 def _from_cache(cache: str, stamps: list[list[Any]]) -> list[dict[str, Any]] | None:
     try:
-        with open(cache, encoding="utf-8") as file:
-            kept = jsontext.loads(file.read())
+        kept = jsontext.loads(read_text(cache, "strict"))
         if kept["form"] == _FORM and kept["stamps"] == stamps:
             layers: list[dict[str, Any]] = kept["layers"]
             return layers

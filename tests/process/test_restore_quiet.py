@@ -5,35 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.snapshots import Project, facts
+from tests.snapshots import Counted, Project, counting, facts, past_its_tick
 
-from relaunch.journal.snapshot.code import Code
 from relaunch.journal.snapshot.take import changed_since
-
-
-class Counted:
-    """A project whose every start of git is written down."""
-
-    def __init__(self, project: Project, log: Path) -> None:
-        self.project = project
-        self.log = log
-
-    def asked(self, act: Callable[[], object]) -> list[str]:
-        """Return the git commands that `act` starts."""
-        self.log.write_text("")
-        act()
-        return self.log.read_text().split()
-
-    def settled(self) -> Code:
-        """Take snapshots until no git process is needed, as after a moment of thought."""
-        deadline = time.monotonic() + 20
-        while self.asked(self.project.take) != []:
-            assert time.monotonic() < deadline, "never settles"
-        return self.project.take()
 
 
 @pytest.fixture
@@ -50,40 +27,18 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
     project.write("closed/inner/note.txt", "ignored by a rule that ignores itself\n")
     (project.top / "hollow" / "inner").mkdir(parents=True)
     project.write("untracked/new.py", "n = 1\n")
-    real = shutil.which("git")
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    script = folder / "git"
-    script.write_text(
-        f"""#!/bin/sh
-echo "$@" > {tmp_path}/words
-for word; do
-    case $word in
-        -*|*/*|*=*) ;;
-        *) echo "$word" >> {tmp_path}/log; break;;
-    esac
-done
-exec {real} "$@"
-"""
-    )
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    return Counted(project, tmp_path / "log")
+    return counting(project, tmp_path, monkeypatch)
 
 
-def test_an_unchanged_project_costs_no_git_process_and_an_edit_three(counted: Counted) -> None:
+def test_neither_an_unchanged_project_nor_an_edit_costs_a_git_process(counted: Counted) -> None:
     code = counted.settled()
     assert counted.asked(lambda: changed_since(counted.project.home, code)) == []
-    counted.project.write("train.py", "print('longer')\n")
-    time.sleep(0.03)  # an edit in the very tick of the clock is looked at twice
-    asked = counted.asked(counted.project.take)
-    assert asked == ["update-index", "write-tree", "diff-tree"]
-    counted.settled()
-    counted.project.write("train.py", "print('longer still')\n")
-    time.sleep(0.03)
-    assert counted.asked(counted.project.take) == ["update-index", "write-tree"]
-    assert counted.project.take().roots[0].changed == ("train.py",)
-    counted.settled()
+    for text in ("longer", "longer still"):
+        edited = counted.project.write("train.py", f"print({text!r})\n")
+        past_its_tick(edited)  # an edit in the very tick of the clock is looked at twice
+        assert counted.asked(counted.project.take) == []
+        assert counted.project.take().roots[0].changed == ("train.py",)
+        counted.settled()
     counted.project.write("train.py", "print(1)\n")  # as it is in the base
     assert counted.project.take().roots[0].changed == ()
 

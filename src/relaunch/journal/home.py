@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from relaunch.record import Record
+from relaunch.textfile import read_text
 
 MARKER = ".relaunch"
 
@@ -68,8 +69,7 @@ def _git_dir(dot_git: str) -> str:
         found = dot_git
     else:
         try:
-            with open(dot_git, encoding="utf-8", errors="surrogateescape") as file:
-                text = file.read(4096)
+            text = read_text(dot_git)
         except OSError:
             return ""
         if not text.startswith("gitdir:"):
@@ -80,10 +80,8 @@ def _git_dir(dot_git: str) -> str:
 
 def _common_dir(git_dir: str) -> str:
     try:
-        with open(
-            os.path.join(git_dir, "commondir"), encoding="utf-8", errors="surrogateescape"
-        ) as file:
-            return os.path.normpath(os.path.join(git_dir, file.read(4096).strip()))
+        shared = read_text(os.path.join(git_dir, "commondir")).strip()
+        return os.path.normpath(os.path.join(git_dir, shared))
     except OSError:
         return git_dir
 

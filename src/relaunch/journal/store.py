@@ -28,6 +28,7 @@ from relaunch.errors import JournalError
 from relaunch.journal.output import SEGMENT_BYTES, OutputWriter
 from relaunch.jsontext import dumps, loads
 from relaunch.record import Record
+from relaunch.textfile import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,8 +181,7 @@ class Journal:
 
     def _recall(self, folder: str, name: str) -> str:
         try:
-            with open(os.path.join(self.home, folder, name), encoding="utf-8") as file:
-                trial_id = file.read(32).strip()
+            trial_id = read_text(os.path.join(self.home, folder, name), "strict")[:32].strip()
         except (OSError, ValueError):
             return ""
         exists = trial_id and os.path.isdir(os.path.join(self.trials, trial_id))
@@ -348,8 +348,7 @@ def write_json(path: str, value: object) -> None:
 def read_json(path: str) -> dict[str, Any] | None:
     """Read an object back; None if there is no such file; JournalError if it is not one."""
     try:
-        with open(path, encoding="utf-8") as file:
-            value = loads(file.read())
+        value = loads(read_text(path, "strict"))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 
-from relaunch.proc.launch import fork_session
+from relaunch.proc.keeper import fork_session
 from relaunch.proc.supervise import Supervision
 from relaunch.proc.terminal import Terminal, give_back, interrupts, open_pty, set_size
 from relaunch.proc.tree import send

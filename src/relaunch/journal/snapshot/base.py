@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 
 def follow(
-    data: dict[str, Any], top: str, stored: Collection[str], modified: Collection[str]
+    data: dict[str, Any], top: str, stored: Collection[str], modified: dict[str, str]
 ) -> dict[str, Any] | None:
     """Return what changed, is new and was deleted after `stored` files were; None: ask git.
 
-    `modified` are those of which git said that their bytes differ from the last snapshot.
+    `modified` are those whose bytes differ from the last snapshot, with the blob they had there
+    where that is known.
     """
     oids: dict[str, str] = dict(data.get("base_oids", {}))
     changed, new, deleted = (set(data[side]) for side in ("changed", "new", "deleted"))
@@ -33,6 +34,8 @@ def follow(
             changed.discard(path)
             deleted.add(path)
         elif path in modified:
+            if modified[path] and path not in changed:  # it was as in the base
+                oids[path] = modified[path]
             changed.add(path)
         elif path not in changed:
             return None  # a new file, or one that only looks touched

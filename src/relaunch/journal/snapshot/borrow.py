@@ -10,6 +10,7 @@ import os
 from relaunch.journal.home import Home
 from relaunch.journal.snapshot.repository import clean_env
 from relaunch.proc.capture import Captured, capture
+from relaunch.textfile import read_if_there
 
 BASE = "refs/relaunch/base"
 _KEEP = ("gc.refs/relaunch/*.reflogExpire", "gc.refs/relaunch/*.reflogExpireUnreachable")
@@ -19,7 +20,7 @@ def read_head(home: Home) -> str:
     """Return the commit of HEAD; empty before the first commit and outside git."""
     if not home.git_dir:
         return ""
-    text = _read(os.path.join(home.git_dir, "HEAD")).strip()
+    text = read_if_there(os.path.join(home.git_dir, "HEAD")).strip()
     for _ in range(5):
         if not text.startswith("ref:"):
             return text if _is_oid(text) else ""
@@ -27,8 +28,8 @@ def read_head(home: Home) -> str:
         if name == "refs/heads/.invalid":  # reftable keeps its refs where we do not read
             return _ask_head(home)
         text = (
-            _read(os.path.join(home.git_dir, name)).strip()
-            or _read(os.path.join(home.common_dir, name)).strip()
+            read_if_there(os.path.join(home.git_dir, name)).strip()
+            or read_if_there(os.path.join(home.common_dir, name)).strip()
             or _packed(home.common_dir, name)
         )
     return ""
@@ -36,7 +37,9 @@ def read_head(home: Home) -> str:
 
 def uses_sha256(home: Home) -> bool:
     """Tell the object format of the user's repository."""
-    config = _read(os.path.join(home.common_dir, "config")).lower() if home.common_dir else ""
+    config = (
+        read_if_there(os.path.join(home.common_dir, "config")).lower() if home.common_dir else ""
+    )
     return "objectformat" in config and "sha256" in config
 
 
@@ -51,11 +54,11 @@ def pin(home: Home, commit: str) -> bool:
     One ref with a reflog that never expires: no branch, no line more in `git log --all`.
     """
     log = os.path.join(home.common_dir, "logs", BASE)
-    if f" {commit} " in _read(log):
+    if f" {commit} " in read_if_there(log):
         return True
     if not os.access(home.common_dir, os.W_OK):
         return False
-    if '[gc "refs/relaunch/*"]' not in _read(os.path.join(home.common_dir, "config")):
+    if '[gc "refs/relaunch/*"]' not in read_if_there(os.path.join(home.common_dir, "config")):
         for name in _KEEP:
             if user_git(home, "config", "--local", name, "never").code:
                 return False
@@ -76,21 +79,13 @@ def _ask_head(home: Home) -> str:
 
 
 def _packed(common_dir: str, name: str) -> str:
-    text = _read(os.path.join(common_dir, "packed-refs"))
+    text = read_if_there(os.path.join(common_dir, "packed-refs"))
     end = text.find(f" {name}\n")
     return text[text.rfind("\n", 0, end) + 1 : end] if end > 0 else ""
 
 
 def _is_oid(text: str) -> bool:
     return len(text) in (40, 64) and not text.strip("0123456789abcdef")
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:
-        return ""
 
 
 def settings_signature(home: Home, excludes: str) -> list[int]:

@@ -9,6 +9,7 @@ from relaunch.inside.protocol import SITE as HOOK_SITE
 from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot.code import EDITABLE, PYTHONPATH
 from relaunch.journal.store import read_json, write_json
+from relaunch.textfile import read_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,18 +78,18 @@ def editables_in(site: str) -> list[str]:
         if name.endswith(".pth"):
             found += _pth(path, site)
         elif name.endswith(".egg-link"):
-            found += [line.strip() for line in _read(path).splitlines()[:1]]
+            found += [line.strip() for line in read_if_there(path).splitlines()[:1]]
         elif name.endswith(".dist-info"):
             found += _direct_url(os.path.join(path, "direct_url.json"))
         elif name.startswith("__editable__") and name.endswith("_finder.py"):
-            found += _finder(_read(path))
+            found += _finder(read_if_there(path))
     real = os.path.realpath(site)
     folders = [os.path.realpath(path) for path in found if os.path.isdir(path)]
     return [path for path in dict.fromkeys(folders) if not f"{path}/".startswith(f"{real}/")]
 
 
 def _pth(path: str, site: str) -> list[str]:
-    lines = (line.strip() for line in _read(path).splitlines())
+    lines = (line.strip() for line in read_if_there(path).splitlines())
     return [
         os.path.join(site, line)
         for line in lines
@@ -99,7 +100,7 @@ def _pth(path: str, site: str) -> list[str]:
 def _direct_url(path: str) -> list[str]:
     from relaunch.jsontext import loads
 
-    text = _read(path)
+    text = read_if_there(path)
     if "editable" not in text:
         return []
     try:
@@ -135,11 +136,3 @@ def _finder(text: str) -> list[str]:
                 return []
             return [os.path.dirname(str(path)) for path in mapping.values()]
     return []
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:
-        return ""

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-from _struct import Struct  # `struct` only re-exports it
 
-_MOST = 1500
-"""Above this git itself is quicker."""
-_HEADER = Struct(">4sII")
-_ENTRY = Struct(">10I")
-_REGULAR, _LINK = 0o100000, 0o120000
+from relaunch.journal.snapshot.indexfile import ENTRY, LINK, REGULAR, NotPlain, entries
+
 _SECOND = 1_000_000_000
 
 
@@ -22,32 +18,23 @@ def stat_dirty(index: str, top: str, *, oid_bytes: int = 20) -> list[str] | None
     """
     try:
         with open(index, "rb") as file:
-            data = file.read()
-        magic, version, count = _HEADER.unpack_from(data)
-        if magic != b"DIRC" or version != 2 or count > _MOST:
-            return None
-        return _compare(data, count, top, 40 + oid_bytes)
-    except (OSError, ValueError, IndexError):
+            return _compare(file.read(), top, oid_bytes)
+    except (OSError, NotPlain, ValueError, IndexError):
         return None
 
 
-def _compare(data: bytes, count: int, top: str, flags_at: int) -> list[str] | None:
+def _compare(data: bytes, top: str, oid_bytes: int) -> list[str] | None:
     dirty = []
-    at = _HEADER.size
-    for _ in range(count):
-        fields = _ENTRY.unpack_from(data, at)
-        name_at = at + flags_at + 2
-        end = data.index(b"\0", name_at)
-        mode, stage = fields[6], data[at + flags_at] & 0x70
-        if stage or mode & 0o170000 not in (_REGULAR, _LINK):
+    for at, name, _ in entries(data, oid_bytes):
+        fields = ENTRY.unpack_from(data, at)
+        if fields[6] & 0o170000 not in (REGULAR, LINK):
             return None
-        path = os.fsdecode(data[name_at:end])
+        path = os.fsdecode(name)
         visible, subtle = _differs(os.path.join(top, path), fields)
         if subtle and not visible:
             return None
         if visible:
             dirty.append(path)
-        at += (end - at + 8) & ~7
     return dirty
 
 
@@ -58,7 +45,7 @@ def _differs(path: str, fields: tuple[int, ...]) -> tuple[bool, bool]:
         info = os.lstat(path)
     except OSError:
         return True, False
-    executable = mode & _LINK != _LINK and bool(info.st_mode & 0o100) != bool(mode & 0o100)
+    executable = mode & LINK != LINK and bool(info.st_mode & 0o100) != bool(mode & 0o100)
     visible = (
         info.st_mtime_ns // _SECOND != mtime_s
         or info.st_ctime_ns // _SECOND != ctime_s

@@ -481,7 +481,8 @@ class _Taker:
         same_base = self._stored and before.get("head") == self.data["head"] != ""
         if not same_base or before.get("left") != self.data["left"] or self.data["left"]:
             return None
-        return follow(before, self.top, self._stored, self._modified)
+        modified = {**dict.fromkeys(self._modified, ""), **self.index.olds}
+        return follow(before, self.top, self._stored, modified)
 
     def _against_base(self, tree: str) -> dict[str, Any]:
         sides: dict[str, list[str]] = {"A": [], "D": [], "M": []}

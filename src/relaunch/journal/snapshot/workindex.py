@@ -44,9 +44,13 @@ class WorkIndex:
         self.lean = [borrow.objects_of(home)] if home.common_dir else []
         self.copy = ""
         self.passing = False
+        """The repository may be gone tomorrow: nothing is borrowed from it."""
         self.asked_git = True
         """What was last found touched differs in its bytes, and not only in its looks."""
-        """The repository may be gone tomorrow: nothing is borrowed from it."""
+        self._tree = ""
+        """The tree of our copy as it stands, while we know it."""
+        self.olds: dict[str, str] = {}
+        """Files that we stored with other bytes than before, and the blobs that they had then."""
         inside = journal.startswith(os.path.join(self.top, "")) and not home.git_dir
         self._ours = ["-x", f"/{os.path.relpath(journal, self.top)}/"] if inside else []
 
@@ -60,6 +64,8 @@ class WorkIndex:
         if not self.copy:
             known = bool(self.remembered.data)
             self.copy = self.remembered.copy()
+            self._tree = self.remembered.data.get("tree", "")
+            self.olds = {}
             if known and not self.remembered.data:
                 raise Raced(f"other snapshots of {self.top} were quicker every time")
 
@@ -130,6 +136,7 @@ class WorkIndex:
 
     def read_tree(self, tree: str) -> None:
         """Make the index hold `tree`, and keep what it knows of files that are the same there."""
+        self._tree = ""
         merge = ("-m", "-i") if os.path.exists(self.copy) else ()
         self.git("read-tree", *merge, tree, lean=True)
 
@@ -140,10 +147,12 @@ class WorkIndex:
     def drop(self, paths: Sequence[str]) -> None:
         """Take paths out of the index."""
         if paths:
+            self._tree = ""
             self.git("update-index", "-z", "--force-remove", "--stdin", data=_nul(paths))
 
     def put(self, entries: Iterable[tuple[str, str, str]]) -> None:
         """Put objects that exist at paths, then let git learn the files' times."""
+        self._tree = ""
         lines = (f"{mode} {oid}\t{path}" for mode, oid, path in entries)
         self.git("update-index", "-z", "--index-info", data=_nul(lines))
         self.refresh()
@@ -151,6 +160,8 @@ class WorkIndex:
     def add(self, paths: Sequence[str]) -> list[str]:
         """Store files, or take them out if they are gone; returns those that cannot be read."""
         if not paths:
+            return []
+        if self._stored_plainly(paths):
             return []
         args = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
         done = self.repo.git(self.top, *args, index=self.path, data=_nul(paths))
@@ -165,9 +176,20 @@ class WorkIndex:
             return self.add(paths[:half]) + self.add(paths[half:])
         return list(paths) if os.path.lexists(os.path.join(self.top, paths[0])) else []
 
+    def _stored_plainly(self, paths: Sequence[str]) -> bool:
+        """Store edited files without git, if they and the index are of the plain kind."""
+        from relaunch.journal.snapshot.loose import Objects
+        from relaunch.journal.snapshot.patch import store_edits
+
+        objects = Objects(self.repo.objects)
+        stored = store_edits(objects, self._tree, self.copy, self.top, paths)
+        self._tree = stored.tree if stored else ""
+        self.olds |= stored.olds if stored else {}
+        return bool(stored)
+
     def write_tree(self) -> str:
         """Store the folders of the index. Files may be missing here: those are borrowed."""
-        return os.fsdecode(self.git("write-tree", "--missing-ok")).strip()
+        return self._tree or os.fsdecode(self.git("write-tree", "--missing-ok")).strip()
 
     def against(self, base: str, tree: str) -> list[tuple[str, str, str]]:
         """List how `tree` differs from `base`: a letter (A, D, M, T), its blob there, the path."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.record import Record
+from relaunch.textfile import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -309,9 +310,8 @@ def _describe(executable: str, env: Mapping[str, str]) -> Interpreter:
 
 def _read_cfg(path: str) -> dict[str, str] | None:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            pairs = (line.partition("=") for line in file)
-            return {key.strip().lower(): value.strip() for key, _, value in pairs}
+        pairs = (line.partition("=") for line in read_text(path).splitlines())
+        return {key.strip().lower(): value.strip() for key, _, value in pairs}
     except OSError:
         return None
 

@@ -12,6 +12,7 @@ import time
 from relaunch import jsontext
 from relaunch.errors import PlaceError
 from relaunch.record import Record
+from relaunch.textfile import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -298,8 +299,7 @@ def drop_state(journal: str) -> None:
 
 def _read(path: str) -> Any:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return jsontext.loads(file.read())
+        return jsontext.loads(read_text(path))
     except (OSError, ValueError):
         return None
 
