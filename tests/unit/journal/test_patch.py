@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.snapshots import Counted, Project, counting
+from tests.snapshots import Counted, Project, counting, past_its_tick
 
 from relaunch.journal.snapshot.collect import collect
 from relaunch.journal.snapshot.lines import line_changes, plain_counts
@@ -53,7 +53,9 @@ def _agrees(project: Project, tree: str) -> None:
             ["git", *words], env=env, cwd=project.top, check=True, capture_output=True, text=True
         ).stdout.strip()
 
-    assert git("write-tree") == tree
+    assert git("write-tree") == tree  # by the trees that the index remembers
+    stored = [line.replace(" blob ", " ") for line in git("ls-tree", "-r", tree).splitlines()]
+    assert [line.replace(" 0\t", "\t") for line in git("ls-files", "-s").splitlines()] == stored
     assert git("ls-files", "-m", "-d") == ""
     assert git("fsck", "--strict", "--no-dangling", tree) == ""
 
@@ -163,3 +165,20 @@ def test_counts_are_those_of_git(
     )
     theirs = {line.split()[2]: line.split()[:2] for line in done.stdout.decode().splitlines()}
     assert ours == {name: (int(theirs[name][0]), int(theirs[name][1])) for name in ours}
+
+
+def test_an_edit_in_a_large_project_is_only_looked_for_by_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(tmp_path / "large")
+    for number in range(1600):
+        project.write(f"pkg{number % 7}/deep{number % 5}/mod{number}.py", f"x = {number}\n")
+    project.commit()
+    counted = counting(project, tmp_path, monkeypatch)
+    for _ in range(2):
+        project.take()
+    for number in (3, 1599):
+        edited = project.write(f"pkg{number % 7}/deep{number % 5}/mod{number}.py", "x = 'new'\n")
+        past_its_tick(edited)
+        assert set(counted.asked(project.take)) == {"ls-files"}
+        _agrees(project, project.take().roots[0].tree)

@@ -1,4 +1,4 @@
-"""Stores a few edited files of a small work tree: blobs, folders and index without a process.
+"""Stores a few edited files of a work tree: blobs, folders and index without a process.
 
 Only what is plain is done here: regular files at paths that the index has, in an index as git
 writes it by default. All else is left to git, with nothing changed.
@@ -15,14 +15,13 @@ from relaunch.journal.snapshot.indexfile import (
     OID_BYTES,
     REGULAR,
     NotPlain,
-    entries,
 )
 from relaunch.journal.snapshot.loose import FOLDER, NotLoose, Objects
 from relaunch.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from hashlib import sha1
 else:
     from _sha1 import sha1  # hashlib costs four milliseconds
@@ -53,38 +52,87 @@ def store_edits(
     try:
         with open(index, "rb") as file:
             data = file.read()
-        places, end = _places(data)
+        magic, version, _ = HEADER.unpack_from(data)
+        if magic != b"DIRC" or version != 2:
+            return None
         edits: dict[bytes, tuple[int, str]] = {}
         olds: dict[str, str] = {}
-        patched = bytearray(data[:end])
+        patched = bytearray(data[:-OID_BYTES])
         for path in paths:
             name = os.fsencode(path)
             info, content = _read(os.path.join(top, path))
             oid = objects.write(b"blob", content)
             mode = REGULAR | (0o755 if info.st_mode & 0o100 else 0o644)
             edits[name] = (mode, oid)
-            old_mode, old = _patch(patched, places[name], info, mode, oid)
+            old_mode, old = _patch(patched, _place(data, name), info, mode, oid)
             if (old_mode, old) != (mode, oid):
                 olds[path] = old
-        new = _folder(objects, tree, edits)
+        folders: dict[bytes, str] = {}
+        new = _folder(objects, tree, edits, b"", folders)
+        for folder, at in _cached_trees(data):
+            if folder == b"" and data[at : at + OID_BYTES].hex() != tree:
+                return None
+            if folder in folders:
+                patched[at : at + OID_BYTES] = bytes.fromhex(folders[folder])
         _replace(index, bytes(patched))
         return Stored(tree=new, olds=olds)
     except (OSError, NotPlain, NotLoose, KeyError, ValueError, IndexError):
         return None
 
 
-def _places(data: bytes) -> tuple[dict[bytes, int], int]:
-    """Find each file of the index, and where the files end; what git must not lose is not plain."""
-    places, end = {}, HEADER.size
-    for at, name, after in entries(data):
-        places[name] = at
-        end = after
-    at = end
-    while at < len(data) - OID_BYTES:  # extensions: one with a capital may be left out
-        if not data[at : at + 1].isupper():
-            raise NotPlain
-        at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
-    return places, end
+def _place(data: bytes, name: bytes) -> int:
+    """Find a file in the bytes of an index; NotPlain where it has none, or an unusual one.
+
+    Its name stands after sixteen bits of flags and length: no two letters of a longer path look
+    like those of a plain entry.
+    """
+    at = data.find(name + b"\0", HEADER.size)
+    while at >= 0:
+        flags = data[at - 2] << 8 | data[at - 1]
+        start = at - 2 - _FLAGS_AT
+        if flags == min(len(name), 0xFFF) and start >= HEADER.size and not (start - HEADER.size) % 8:
+            return start
+        at = data.find(name + b"\0", at + 1)
+    raise NotPlain
+
+
+def _cached_trees(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """Give folder, and the place of its tree, as far as the index remembers which tree it is."""
+    at = end = 0
+    last = len(data) - OID_BYTES
+    while not end:
+        at = data.find(b"TREE", at + 1)
+        if at < 0:
+            return
+        end = _chained(data, at, last)
+    yield from _cached(data, at + 8, b"")
+
+
+def _chained(data: bytes, at: int, last: int) -> int:
+    """Return the end of the extension at a place; 0 if none is there, up to the checksum."""
+    first = after = at + 8 + int.from_bytes(data[at + 4 : at + 8], "big")
+    while after < last and data[after : after + 1].isupper():
+        after += 8 + int.from_bytes(data[after + 4 : after + 8], "big")
+    return first if after == last else 0
+
+
+def _cached(data: bytes, at: int, above: bytes) -> Iterator[tuple[bytes, int]]:
+    """Read the remembered folders one by one: name, count of files, of folders, tree."""
+    todo = [(above, 1)]
+    while todo:
+        above, left = todo.pop()
+        if not left:
+            continue
+        todo.append((above, left - 1))
+        name, _, rest = data[at : at + 4200].partition(b"\0")
+        counts, _, _ = rest.partition(b"\n")
+        files, folders = (int(word) for word in counts.split(b" "))
+        path = above + name
+        at += len(name) + len(counts) + 2
+        if files >= 0:
+            yield path, at
+            at += OID_BYTES
+        todo.append((path + b"/" if path else b"", folders))
 
 
 def _read(path: str) -> tuple[os.stat_result, bytes]:
@@ -127,11 +175,17 @@ def _patch(index: bytearray, at: int, info: os.stat_result, mode: int, oid: str)
     return old_mode, old
 
 
-def _folder(objects: Objects, tree: str, edits: dict[bytes, tuple[int, str]]) -> str:
-    """Store a folder in which files below it are edited."""
+def _folder(
+    objects: Objects,
+    tree: str,
+    edits: dict[bytes, tuple[int, str]],
+    path: bytes,
+    done: dict[bytes, str],
+) -> str:
+    """Store a folder in which files below it are edited, and note all folders so stored."""
     below: dict[bytes, dict[bytes, tuple[int, str]]] = {}
-    for path, edit in edits.items():
-        first, _, rest = path.partition(b"/")
+    for name, edit in edits.items():
+        first, _, rest = name.partition(b"/")
         below.setdefault(first, {})[rest] = edit
     lines = []
     for mode, name, oid in objects.entries(tree):
@@ -139,12 +193,14 @@ def _folder(objects: Objects, tree: str, edits: dict[bytes, tuple[int, str]]) ->
         if inner is None:
             lines.append((mode, name, oid))
         elif mode == FOLDER:
-            lines.append((mode, name, _folder(objects, oid, inner)))
+            deeper = path + b"/" + name if path else name
+            lines.append((mode, name, _folder(objects, oid, inner, deeper, done)))
         else:
             lines.append((inner[b""][0], name, inner[b""][1]))
     if below:
         raise NotPlain
-    return objects.write_tree(lines)
+    done[path] = objects.write_tree(lines)
+    return done[path]
 
 
 def _replace(index: str, content: bytes) -> None:
