@@ -41,11 +41,11 @@ class Stored(Record):
 
 
 def store_edits(
-    objects: Objects, tree: str, index: str, top: str, paths: Sequence[str]
+    objects: Objects, tree: str, index: str, top: str, paths: Sequence[str], *, looked_ns: int
 ) -> Stored | None:
     """Store edited files, of which `tree` and `index` have older versions; None: git has to.
 
-    The index then has the files as they are.
+    The index then has the files as they are, and is as old as the last look at all of them.
     """
     if len(tree) != 2 * OID_BYTES or len(paths) > _MOST_FILES:
         return None
@@ -74,7 +74,7 @@ def store_edits(
                 return None
             if folder in folders:
                 patched[at : at + OID_BYTES] = bytes.fromhex(folders[folder])
-        _replace(index, bytes(patched))
+        _replace(index, bytes(patched), looked_ns)
         return Stored(tree=new, olds=olds)
     except (OSError, NotPlain, NotLoose, KeyError, ValueError, IndexError):
         return None
@@ -90,7 +90,11 @@ def _place(data: bytes, name: bytes) -> int:
     while at >= 0:
         flags = data[at - 2] << 8 | data[at - 1]
         start = at - 2 - _FLAGS_AT
-        if flags == min(len(name), 0xFFF) and start >= HEADER.size and not (start - HEADER.size) % 8:
+        if (
+            flags == min(len(name), 0xFFF)
+            and start >= HEADER.size
+            and not (start - HEADER.size) % 8
+        ):
             return start
         at = data.find(name + b"\0", at + 1)
     raise NotPlain
@@ -203,14 +207,13 @@ def _folder(
     return done[path]
 
 
-def _replace(index: str, content: bytes) -> None:
+def _replace(index: str, content: bytes, looked_ns: int) -> None:
     """Write the index anew, with its checksum.
 
-    It keeps its time: git then trusts no file that changed since, and reads those once more.
+    Git trusts no file that changed since the time of its index, and reads those once more.
     """
-    at = os.stat(index)
     draft = index + ".lock"
     with open(draft, "wb") as file:
         file.write(content + sha1(content).digest())
-    os.utime(draft, ns=(at.st_atime_ns, at.st_mtime_ns))
+    os.utime(draft, ns=(looked_ns, looked_ns))
     os.replace(draft, index)

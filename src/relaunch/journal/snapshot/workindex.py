@@ -6,13 +6,14 @@ A snapshot works on a copy and publishes it at the end: a kill at any moment lea
 from __future__ import annotations
 
 import os
+import time
 
 from relaunch.errors import SnapshotError
 from relaunch.journal.home import Home
 from relaunch.journal.snapshot import borrow
 from relaunch.journal.snapshot.listing import LIST, TOUCHED, Listing, read_listing
 from relaunch.journal.snapshot.repository import Repository, complaint
-from relaunch.journal.snapshot.state import Remembered, remove
+from relaunch.journal.snapshot.state import TICK_NS, Remembered, remove
 from relaunch.journal.snapshot.stats import stat_dirty
 
 TYPE_CHECKING = False
@@ -49,6 +50,8 @@ class WorkIndex:
         """What was last found touched differs in its bytes, and not only in its looks."""
         self._tree = ""
         """The tree of our copy as it stands, while we know it."""
+        self._looked_ns = 0
+        """When all files were last compared with the index; none changed before and was missed."""
         self.olds: dict[str, str] = {}
         """Files that we stored with other bytes than before, and the blobs that they had then."""
         inside = journal.startswith(os.path.join(self.top, "")) and not home.git_dir
@@ -89,6 +92,7 @@ class WorkIndex:
     def differences(self, excludes: str, *below: str) -> Listing:
         """Ask git what differs from the index; with `below`, each new file in those folders."""
         self.asked_git = True
+        self._look()
         words = [word for word in LIST if word != "--directory"] if below else LIST
         args = self._excluding(excludes, words)
         done = self.repo.git(self.top, *args, "--", *below, index=self.path, borrow=self.lean)
@@ -113,6 +117,7 @@ class WorkIndex:
 
     def touched(self, *, exact: bool = True) -> frozenset[str]:
         """Name the files of the index that are modified or gone; or, if not `exact`, may be."""
+        self._look()
         dirty = stat_dirty(self.path, self.top, oid_bytes=32 if self.repo.sha256 else 20)
         self.asked_git = dirty is None or bool(dirty and exact)
         if dirty is not None and not self.asked_git:
@@ -121,6 +126,9 @@ class WorkIndex:
         out = self.git(*TOUCHED, lean=True)
         self._check()
         return read_listing(out).touched
+
+    def _look(self) -> None:
+        self._looked_ns = time.time_ns() - TICK_NS  # times of files lag behind by as much
 
     def _check(self) -> None:
         """Make sure that git has read the very index we mean, and not found it gone."""
@@ -182,7 +190,9 @@ class WorkIndex:
         from relaunch.journal.snapshot.patch import store_edits
 
         objects = Objects(self.repo.objects)
-        stored = store_edits(objects, self._tree, self.copy, self.top, paths)
+        stored = store_edits(
+            objects, self._tree, self.copy, self.top, paths, looked_ns=self._looked_ns
+        )
         self._tree = stored.tree if stored else ""
         self.olds |= stored.olds if stored else {}
         return bool(stored)
