@@ -41,16 +41,23 @@ class Stored(Record):
 
 
 def store_edits(
-    objects: Objects, tree: str, index: str, top: str, paths: Sequence[str], *, looked_ns: int
+    objects: Objects,
+    tree: str,
+    indexes: tuple[str, str],
+    top: str,
+    paths: Sequence[str],
+    *,
+    looked_ns: int,
 ) -> Stored | None:
-    """Store edited files, of which `tree` and `index` have older versions; None: git has to.
+    """Store edited files, of which `tree` and an index have older versions; None: git has to.
 
-    The index then has the files as they are, and is as old as the last look at all of them.
+    The second index, which may be the same, then has the files as they are, and is as old as the
+    last look at all of them.
     """
     if len(tree) != 2 * OID_BYTES or len(paths) > _MOST_FILES:
         return None
     try:
-        with open(index, "rb") as file:
+        with open(indexes[0], "rb") as file:
             data = file.read()
         magic, version, _ = HEADER.unpack_from(data)
         if magic != b"DIRC" or version != 2:
@@ -74,7 +81,7 @@ def store_edits(
                 return None
             if folder in folders:
                 patched[at : at + OID_BYTES] = bytes.fromhex(folders[folder])
-        _replace(index, bytes(patched), looked_ns)
+        _replace(indexes[1], bytes(patched), looked_ns)
         return Stored(tree=new, olds=olds)
     except (OSError, NotPlain, NotLoose, KeyError, ValueError, IndexError):
         return None

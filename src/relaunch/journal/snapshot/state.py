@@ -54,11 +54,18 @@ class Remembered:
         """Tell whether the index is still the one that belongs to the data."""
         return bool(self.data) and self.data.get("stat") == _identity(self.index)
 
-    def copy(self) -> str:
-        """Return a new index of our own: a copy of the published one, or one to be made."""
+    def fresh(self) -> str:
+        """Return the path of a new index of our own."""
         path = os.path.join(self.folder, f"index-{os.getpid()}-{time.monotonic_ns():x}")
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise SnapshotError(f"cannot write {self.folder}: {error.strerror}") from None
+        return path
+
+    def copy(self, path: str) -> None:
+        """Put a copy of the published index at `path`, if there is one; else git makes it."""
+        try:
             if self.data:
                 with open(self.index, "rb") as old, open(path, "wb") as new:
                     new.write(old.read())
@@ -69,7 +76,6 @@ class Remembered:
             self.data = {}
         except OSError as error:
             raise SnapshotError(f"cannot write {self.folder}: {error.strerror}") from None
-        return path
 
     def publish(self, index: str, data: dict[str, Any]) -> None:
         """Make `index` and `data` the pair of this work tree."""

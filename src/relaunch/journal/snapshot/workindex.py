@@ -44,6 +44,7 @@ class WorkIndex:
         self.remembered = Remembered(self.repo.path, self.top)
         self.lean = [borrow.objects_of(home)] if home.common_dir else []
         self.copy = ""
+        self._made = False
         self.passing = False
         """The repository may be gone tomorrow: nothing is borrowed from it."""
         self.asked_git = True
@@ -60,17 +61,23 @@ class WorkIndex:
     @property
     def path(self) -> str:
         """The index that is read now."""
-        return self.copy or self.remembered.index
-
-    def own(self) -> None:
-        """Make a copy to change, once."""
         if not self.copy:
+            return self.remembered.index
+        if not self._made:
+            self._made = True
             known = bool(self.remembered.data)
-            self.copy = self.remembered.copy()
-            self._tree = self.remembered.data.get("tree", "")
-            self.olds = {}
+            self.remembered.copy(self.copy)
             if known and not self.remembered.data:
                 raise Raced(f"other snapshots of {self.top} were quicker every time")
+        return self.copy
+
+    def own(self) -> None:
+        """Change a copy from now on; it is made when git is to change it."""
+        if not self.copy:
+            self.copy = self.remembered.fresh()
+            self._made = False
+            self._tree = self.remembered.data.get("tree", "")
+            self.olds = {}
 
     def discard(self) -> None:
         """Remove the copy unless it was published."""
@@ -145,7 +152,7 @@ class WorkIndex:
     def read_tree(self, tree: str) -> None:
         """Make the index hold `tree`, and keep what it knows of files that are the same there."""
         self._tree = ""
-        merge = ("-m", "-i") if os.path.exists(self.copy) else ()
+        merge = ("-m", "-i") if os.path.exists(self.path) else ()
         self.git("read-tree", *merge, tree, lean=True)
 
     def refresh(self) -> None:
@@ -190,9 +197,11 @@ class WorkIndex:
         from relaunch.journal.snapshot.patch import store_edits
 
         objects = Objects(self.repo.objects)
+        index = self.copy if self._made else self.remembered.index
         stored = store_edits(
-            objects, self._tree, self.copy, self.top, paths, looked_ns=self._looked_ns
+            objects, self._tree, (index, self.copy), self.top, paths, looked_ns=self._looked_ns
         )
+        self._made = self._made or bool(stored)
         self._tree = stored.tree if stored else ""
         self.olds |= stored.olds if stored else {}
         return bool(stored)
