@@ -1,4 +1,4 @@
-# What a person types here: demo, test, check, bench, bench-cycle, soak.
+# What a person types here: demo, test, check, bench, bench-cycle, bench-warm, soak.
 # An interpreter that may not keep its bytecode compiles every module at every start.
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONPATH
@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
-.PHONY: soak programs generated clean
+.PHONY: bench-warm soak programs generated clean
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
@@ -48,11 +48,14 @@ docs: $(READY)
 	$(BIN)/python scripts/reference.py
 	$(BIN)/mkdocs build --strict --quiet
 
-## bench, bench-cycle: what rl costs beside its peers, each in a venv of its own
-bench: bench-cycle
+## bench, bench-cycle, bench-warm: what rl costs beside its peers, each in a venv of its own
+bench: bench-cycle bench-warm
 
 bench-cycle: $(READY)
 	$(BIN)/python -m benchmarks.cycle
+
+bench-warm: $(READY)
+	$(BIN)/python -m benchmarks.warm
 
 ## soak: ten thousand faults
 soak: $(READY) programs

@@ -55,10 +55,12 @@ class Table:
     columns: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    figure: str = "ratio"
+    """What the figure is that a target is held against."""
 
     def text(self) -> str:
         """Write it out."""
-        head = (*self.columns, "ratio", "target", "")
+        head = (*self.columns, self.figure, "target", "")
         lines = [head, *(_cells(row, len(self.columns)) for row in self.rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
         rule = ["-" * (width - 1) + ":" for width in widths]

@@ -13,6 +13,16 @@ class Warned(Record):
     hint: str = ""
 
 
+class Warmed(Record):
+    """A warm run goes on at a statement, or begins at the beginning: `cold` says why."""
+
+    at: str = ""
+    took_s: float = 0.0
+    saved_s: float = 0.0
+    because: str = ""
+    cold: str = ""
+
+
 class Announced(Record):
     """A trial is about to run."""
 
@@ -41,4 +51,4 @@ class Finished(Record):
     """The program's last output did not end its line; a terminal needs a fresh one."""
 
 
-Event = Warned | Announced | Finished
+Event = Warned | Warmed | Announced | Finished

@@ -7,6 +7,7 @@ from relaunch.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 
 class Signature(Record):
@@ -52,6 +53,10 @@ class Outcome(Record):
     """Why some output could not be passed on: the reader's disk was full."""
     loaded: Mapping[str, str] = {}
     """Package to file, as the process itself reported it at exit."""
+    resumed: Mapping[str, Any] = {}
+    """Of a warm run: `at` which statement it went on, and how many seconds that saved."""
+    cold: str = ""
+    """Why a warm run began at the beginning."""
 
     @property
     def passed(self) -> bool:

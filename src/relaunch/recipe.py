@@ -40,3 +40,7 @@ class Recipe(Record):
     """Run from a copy that later edits cannot reach."""
     let_live: bool = False
     """Processes that outlive the program are meant to."""
+    warm: bool = False
+    """Go on from a snapshot of an earlier run where one is still true, and leave some."""
+    at: tuple[str, ...] = ()
+    """Places, as `train.py:180`, where a warm run must leave a snapshot."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.snapshots import Counted, Project, counting, facts, past_its_tick
 
-from relaunch.journal.snapshot.take import changed_since
+from relaunch.journal.snapshot.afterwards import changed_since
 
 
 @pytest.fixture

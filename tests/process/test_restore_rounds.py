@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from tests.snapshots import Project, facts
 
+from relaunch.journal.snapshot.afterwards import changed_since
 from relaunch.journal.snapshot.code import Code, from_json, to_json
-from relaunch.journal.snapshot.take import changed_since
 from relaunch.jsontext import dumps, loads
 
 ROUNDS = 20

@@ -15,9 +15,10 @@ from tests.snapshots import Project, facts
 
 from relaunch.errors import SnapshotError
 from relaunch.journal.home import find_home
+from relaunch.journal.snapshot.afterwards import changed_since
 from relaunch.journal.snapshot.code import Code, from_json
 from relaunch.journal.snapshot.restore import restore
-from relaunch.journal.snapshot.take import changed_since, take
+from relaunch.journal.snapshot.take import take
 from relaunch.jsontext import loads
 
 

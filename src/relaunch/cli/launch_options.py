@@ -88,9 +88,11 @@ OPTIONS = (
 )
 
 
-def parse(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...] | None]:
+def parse(
+    words: Sequence[str], options: Sequence[Option] = OPTIONS
+) -> tuple[dict[str, Any], tuple[str, ...] | None]:
     """Split `[OPTIONS] [-- CMD...]` into option values and the command (None: repeat the last)."""
-    by_flag = {flag: option for option in OPTIONS for flag in option.flags}
+    by_flag = {flag: option for option in options for flag in option.flags}
     values: dict[str, Any] = {}
     at = 0
     while at < len(words):
@@ -207,9 +209,9 @@ def regex(text: str, flag: str) -> str:
     return text
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: argparse.ArgumentParser, options: Sequence[Option] = OPTIONS) -> None:
     """Tell argparse the same options, for help, docs and completion."""
-    for option in OPTIONS:
+    for option in options:
         extra: dict[str, Any] = {"dest": option.field, "help": option.help}
         if not option.metavar:
             extra["action"] = "store_true"

@@ -11,11 +11,12 @@ from relaunch.proc.standard import plug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
 VERBS = {
     "run": "run it once, cleanly, and remember what was tested",
+    "warm": "after an edit, go on from the last place that the edit leaves as it was",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",
@@ -114,17 +115,27 @@ def _dispatch(words: list[str]) -> int:
         return _launch(words[1:])
     if first not in VERBS:
         raise _no_such_verb(words)
+    if first == "warm":
+        return _quickly(lambda: _verb(first, words[1:]))
     return _verb(first, words[1:])
 
 
 def _launch(words: list[str]) -> int:
+    def launch() -> int:
+        from relaunch.cli import run
+
+        return run.launch(words)
+
+    return _quickly(launch)
+
+
+def _quickly(act: Callable[[], int]) -> int:
+    """Do what somebody waits for with modules from the bundle."""
     from relaunch import hotload
 
     bundle = hotload.use()
     try:
-        from relaunch.cli import run
-
-        return run.launch(words)
+        return act()
     finally:
         if bundle is not None:
             hotload.keep(bundle)

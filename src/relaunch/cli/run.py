@@ -16,7 +16,7 @@ from relaunch.cli.launch_options import (
     whole_number,
 )
 from relaunch.errors import UsageError
-from relaunch.events import Announced, Finished, Warned
+from relaunch.events import Announced, Finished, Warmed, Warned
 from relaunch.session.project import open_project
 from relaunch.session.request import Request
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from relaunch.events import Event
     from relaunch.outcome import Outcome
+    from relaunch.session.attempt import Attempt
     from relaunch.session.project import Project
     from relaunch.trial.place.unsaved import Unsaved
 
@@ -52,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
 def launch(words: Sequence[str]) -> int:
     """Run what the words say; returns the exit code, or dies of the program's own signal."""
     values, command = parse(words)
-    request = _request(values, command)
+    request = request_of(values, command)
     project = open_project()
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
@@ -65,6 +66,11 @@ def launch(words: Sequence[str]) -> int:
 
 def run_one(project: Project, request: Request, lines: Lines) -> int:
     """Run one attempt and leave as the program left."""
+    return leave(prepare(project, request, lines).run())
+
+
+def prepare(project: Project, request: Request, lines: Lines) -> Attempt:
+    """Do what comes before one attempt, and return it, ready to run."""
     from relaunch.session.attempt import Attempt
     from relaunch.session.gate import pass_unsaved
     from relaunch.session.plan import plan
@@ -77,7 +83,7 @@ def run_one(project: Project, request: Request, lines: Lines) -> int:
     if project.settings.run.clear and sys.stdout.isatty():
         sys.stdout.write("\x1b[H\x1b[2J")
         sys.stdout.flush()
-    attempt = Attempt(
+    return Attempt(
         project,
         recipe,
         tell=lines.tell,
@@ -86,7 +92,6 @@ def run_one(project: Project, request: Request, lines: Lines) -> int:
         unsaved=unsaved,
         repeated=request.argv is None,
     )
-    return leave(attempt.run())
 
 
 def leave(outcome: Outcome) -> int:
@@ -98,7 +103,8 @@ def leave(outcome: Outcome) -> int:
     return outcome.exit_code or 0
 
 
-def _request(values: dict[str, Any], command: tuple[str, ...] | None) -> Request:
+def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Request:
+    """Check the values of the options and say what was asked for."""
     resets: tuple[str | tuple[str, ...], ...] | None = None
     if values.get("no_reset"):
         resets = ()
@@ -184,6 +190,8 @@ class Lines:
                 pass
             elif isinstance(event, Announced):
                 self._announced(event)
+            elif isinstance(event, Warmed):
+                self._write(self._pen("bold", "rl: ") + warmed_words(event))
             else:
                 self._finished(event)
         except OSError:
@@ -251,6 +259,15 @@ class Lines:
     def _write(self, line: str) -> None:
         sys.stderr.write(line.rstrip() + "\n")
         sys.stderr.flush()
+
+
+def warmed_words(event: Warmed) -> str:
+    """Say where a warm run goes on and what that saves, or why it does not."""
+    if event.cold:
+        return f"cold: {draw.clean(event.cold)}"
+    took, saved = draw.duration(event.took_s), draw.duration(event.saved_s)
+    because = f", because {draw.clean(event.because)}" if event.because else ""
+    return f"resumed at {draw.clean(event.at)} ({took} instead of {saved}){because}"
 
 
 def _ending(outcome: Outcome) -> list[draw.Cell]:

@@ -158,6 +158,7 @@ def card(
     add("failure", _failure(row, pen))
     add("told", draw.clean(row["told"]))
     add("critical", "" if row["critical_s"] is None else f"point at {_s(row['critical_s'])}")
+    add("warm", _warm(end))
     add("metrics", "   ".join(f"{n} {v}" for n, v in map(_cleaned, row["metrics"].items())))
     add("code", _code(start, pen, everything=all_files))
     add("changed", _listed(end.get("code_changed"), "while it ran: "))
@@ -241,6 +242,15 @@ def _given(start: dict[str, Any]) -> str:
     words += [f"--src {draw.quote(str(clone))}" for clone in start.get("src") or ()]
     words += [f"--{name.replace('_', '-')}" for name in ("frozen", "let_live") if start.get(name)]
     return draw.clean(" ".join(words))
+
+
+def _warm(end: dict[str, Any]) -> str:
+    """Say how a warm run began."""
+    resumed = end.get("resumed")
+    if isinstance(resumed, dict):
+        saved = draw.duration(float(resumed.get("saved_s") or 0.0))
+        return f"resumed at {draw.clean(str(resumed.get('at', '?')))}, {saved} saved"
+    return f"cold: {draw.clean(str(end['cold']))}" if end.get("cold") else ""
 
 
 def _resets(start: dict[str, Any], end: dict[str, Any]) -> str:

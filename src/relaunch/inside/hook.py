@@ -84,7 +84,9 @@ def _report():
         names = {"__name__": "_relaunch_report", "__file__": path}
         exec(compile(_text_of(path), path, "exec"), names)
         calls = (_open, _write, _close, _rename, _getpid, _now, _clock)
-        names["begin"]((_directory, _src, _started), calls)
+        # A process that went on from a snapshot belongs to another trial than the one it began in.
+        directory = getattr(sys, "_relaunch_reports", _directory)
+        names["begin"]((directory, _src, _started), calls)
         _reporter.update(names)
     return _reporter
 

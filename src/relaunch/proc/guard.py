@@ -67,7 +67,8 @@ def close_others(*kept: int) -> None:
     """Close all files but those: who waits for the end of one must not wait for a helper."""
     first = 0
     for fd in sorted(kept):
-        os.closerange(first, fd)
+        if first < fd:  # closerange(0, 0) closes everything
+            os.closerange(first, fd)
         first = fd + 1
     os.closerange(first, first + _FILES)
 

@@ -11,12 +11,16 @@ from relaunch.proc.prctl import die_with_parent
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import NoReturn
 else:
     import _signal
 
 _PYTHON_IGNORES = (_signal.SIGPIPE, _signal.SIGXFSZ)  # Python's own doing, not the person's
+
+
+class NotResumed(LaunchError):
+    """A snapshot did not go on; nothing was shown yet, and another way can be taken."""
 
 
 def find_program(name: str, cwd: str, env: Mapping[str, str]) -> str:
@@ -73,6 +77,10 @@ class Start:
         """Standard stream to what it becomes; -1 closes it."""
         self.mask: Iterable[int] = ()
         self.ignored: Sequence[int] = ()
+        self.become: Callable[[int], NoReturn] | None = None
+        """What the child does instead of exec; it says `+PID` or `-why` on the file it is given."""
+        self.resumed = 0
+        """The process for which our child stands, when it stands for one."""
         self.reports, self._report = os.pipe()
 
     def run(self, parent: int) -> NoReturn:
@@ -88,6 +96,8 @@ class Start:
                     os.dup2(fd, number)
             os.chdir(self.cwd)
             restore_signals(self.ignored, self.mask)
+            if self.become is not None:
+                self.become(self._report)
             try:
                 os.execve(self.path, self.argv, self.env)
             except OSError as error:
@@ -106,9 +116,13 @@ class Start:
 
     def check(self) -> None:
         """Wait until the program runs; raise the LaunchError that says why it does not."""
-        report = os.read(self.reports, 64)
+        report = os.read(self.reports, 4096)
         os.close(self.reports)
-        if report:
+        if report.startswith(b"+"):
+            self.resumed = int(report)
+        elif report.startswith(b"-"):
+            raise NotResumed(report[1:].decode("utf-8", "replace"))
+        elif report:
             raise _exec_error(self.argv[0], self.path, self.cwd, int(report))
 
 

@@ -13,7 +13,7 @@ from relaunch.proc.tree import send
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from relaunch.proc.supervise import ChunkSink
 else:
@@ -78,6 +78,12 @@ class TerminalSupervision(Supervision):
         self.pid = int(pid)
         self.relay.pty(master, 1)
         self.relay.watch(self._statuses, lambda _: self._hear_keeper())
+        self._take_terminal()
+
+    def tell_started(self, tell: Callable[[], object]) -> None:
+        """Let somebody say something, on a terminal that is not raw."""
+        self._leave_terminal()
+        tell()
         self._take_terminal()
 
     def turn(self) -> None:

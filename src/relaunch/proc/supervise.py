@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
+    from relaunch.proc.tape import Control
+
     ChunkSink = Callable[[float, int, bytes], object]
 else:
     import _signal
@@ -58,21 +60,29 @@ def supervise(
     let_live: bool = False,
     quiet: bool = False,
     stdin: bool = True,
+    control: Control | None = None,
+    become: Callable[[int], NoReturn] | None = None,
+    started: Callable[[], object] | None = None,
 ) -> Ended:
     """Run `argv` to its end, show each block of output to `chunk`, and leave nothing running.
 
     Call it from the main thread; nothing else may start or wait for children meanwhile.
     `chunk(monotonic time, stream 1 or 2, data)` is called after the block was passed on.
     `quiet` records without passing on. Without `stdin` it reads nothing, and what is in our
-    standard input stays there for who comes next.
-    Raises LaunchError when the program cannot be started.
+    standard input stays there for who comes next. `control` records all output on a tape, and
+    answers the program's questions about it. `become` runs in the new process instead of exec, and
+    NotResumed is raised when it says that it cannot. `started()` is called before any output is
+    passed on. Raises LaunchError when the program cannot be started.
     """
     kind = Supervision
     if not quiet and os.isatty(1) and 1 not in plug():
         from relaunch.proc.onterminal import TerminalSupervision
 
         kind = TerminalSupervision
+    if control is not None:
+        chunk = control.recording(chunk)
     run = kind(argv, cwd=cwd, env=env, chunk=chunk, stdin=stdin)
+    run.control, run.start.become, run.started = control, become, started
     return run.run(timeout_s=timeout_s, let_live=let_live, quiet=quiet)
 
 
@@ -112,6 +122,8 @@ class Supervision:
         self._interrupts: list[float] = []
         self._killed = self._timed_out = False
         self._deadline = 0.0
+        self.control: Control | None = None
+        self.started: Callable[[], object] | None = None
 
     @property
     def pid(self) -> int:
@@ -131,11 +143,17 @@ class Supervision:
             self._helpers.add(guard.pid)
             self.start.mask, self.start.ignored = self.signals.mask, self.signals.ignored
             self.launch(quiet)
+            if self.control is not None:
+                self.tree.spares_warm = True
+                self.control.attend(self.relay)
             self.relay.watch(self.signals.wake, lambda _: self.signals.drain())
             self.signals.unblock()
             began = time.monotonic()
             self._set_deadline(timeout_s)
             self.start.check()
+            self.tree.resumed = self.start.resumed
+            if self.started is not None:
+                self.tell_started(self.started)
             while self.status is None:
                 self.turn()
             duration_s = time.monotonic() - began
@@ -181,6 +199,10 @@ class Supervision:
             os.close(fd)
         if self.stdin and not quiet and stat.S_ISFIFO(os.fstat(0).st_mode):
             let_go_of_stdin()
+
+    def tell_started(self, tell: Callable[[], object]) -> None:
+        """Let somebody say something before the program's output comes."""
+        tell()
 
     def turn(self) -> None:
         """Let one thing happen."""

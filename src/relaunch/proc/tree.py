@@ -17,6 +17,10 @@ else:
 MARKER = "RELAUNCH_TRIAL"
 """The environment variable that every process of a trial carries."""
 
+WARM_NAMES = frozenset(("rl-snapshot", "rl-host"))
+"""What the processes that a warm run leaves behind on purpose call themselves."""
+_WARM_RUNNER = "/inside/warm/main.py"
+
 TERM_GRACE_S = 2.0
 _KILL_LIMIT_S = 5.0
 
@@ -121,16 +125,24 @@ class Tree:
         """The session that was made for the program, when one was."""
         self.keeper = 0
         """Our process that leads that session."""
+        self.resumed = 0
+        """The program itself, and its session, when `program` only stands for it."""
+        self.spares_warm = False
+        """Snapshots and their host are to outlive the program."""
 
     def living(self) -> list[Process]:
         """List the processes of the tree that still run, the program among them."""
         everyone = processes()
         ours = {*self._helpers, os.getpid()}
+        if self.spares_warm:
+            ours.update(p.pid for p in everyone if is_warm(p))
         found = {p.pid: p for p in below(os.getpid(), everyone, ours)}
         if self.keeper:
             found.pop(self.keeper, None)
             ours.add(self.keeper)
             found.update((p.pid, p) for p in below(self.keeper, everyone, ours))
+        if self.resumed:
+            found.update((p.pid, p) for p in everyone if p.session == self.resumed)
         if not self._subreaper:
             marked = set(leftovers(self._marker)) if self._marker else set()
             for process in everyone:
@@ -155,7 +167,7 @@ class Tree:
 
     def nobody_left(self) -> bool:
         """Tell cheaply that no process is left; False means that one has to look."""
-        if not self._subreaper:
+        if not self._subreaper or self.resumed:
             return False
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -167,7 +179,9 @@ class Tree:
         """Send `signal` to all of the tree; return whom."""
         living = self.living()
         for process in living:
-            send(process.pid, signal)
+            # Who stands for the program passes on what can be passed on.
+            if process.pid != self.resumed or not self.program or signal == _signal.SIGKILL:
+                send(process.pid, signal)
         return living
 
     def kill(self) -> None:
@@ -223,13 +237,26 @@ def command(process: Process) -> str:
     return (line if len(line) <= 80 else line[:79] + "…") or process.name
 
 
+def is_warm(process: Process) -> bool:
+    """Tell whether a process is a snapshot or a host of a warm run, and not just called so."""
+    if process.name not in WARM_NAMES:
+        return False
+    words = _read(f"/proc/{process.pid}/cmdline").split("\0")
+    return any(word.endswith(_WARM_RUNNER) for word in words[:-1])
+
+
 def leftovers(marker: str) -> list[int]:
-    """Find the processes of the trial `marker`, whoever their parent is now."""
+    """Find the processes of the trial `marker`, whoever their parent is now.
+
+    Snapshots that it left are none: they wait for the trials to come.
+    """
     wanted = f"{MARKER}={marker}"
     found = []
     for process in processes():
         environ = _read(f"/proc/{process.pid}/environ") if process.pid != os.getpid() else ""
-        if wanted in environ and wanted in environ.split("\0") and process.state not in "ZX":
+        if wanted not in environ or process.state in "ZX" or is_warm(process):
+            continue
+        if wanted in environ.split("\0"):
             found.append(process.pid)
     return found
 

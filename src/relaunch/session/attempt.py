@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import PlaceError, RelaunchError
-from relaunch.events import Announced, Finished, Warned
+from relaunch.events import Announced, Finished, Warmed, Warned
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from relaunch.recipe import Recipe
     from relaunch.session.project import Project
     from relaunch.trial.engine import Result
+    from relaunch.trial.launch.warm import Launched
     from relaunch.trial.place.doubts import Interpreter
 
 
@@ -70,6 +71,8 @@ class Attempt:
         """What of the trial did not reach the disk, and why."""
         self._secrets: tuple[bytes, ...] = ()
         self._secret_texts: list[str] = []
+        self.way: Launched | None = None
+        """How a warm run began."""
 
     def run(self) -> Outcome:
         """Run it. Raises only for what stops the program from being started at all."""
@@ -307,12 +310,36 @@ class Attempt:
             metrics=settings.metrics,
             secrets=self._secrets,
             quiet=self.quiet,
+            warm_identity=self._warm_identity(place.env) if place.recipe.warm else "",
+            warm_roots=self._warm_roots(place) if place.recipe.warm else (),
         )
         return run_trial(
             place.recipe,
             world,
             record=writer.chunk if writer else _forget,
             before_launch=lambda: self._take_code_after_reset(place.env, python),
+            launched=self._launched,
+        )
+
+    def _warm_identity(self, env: Mapping[str, str]) -> str:
+        """Name what must be equal for a run to go on where another was, besides its code."""
+        packages = self.trial.start["packages"] if self.trial else ""
+        return facts.digest(facts.environment_digest(env, salt=b""), packages)
+
+    def _warm_roots(self, place: Place) -> tuple[str, ...]:
+        taken = [root.path for root in self.code.roots] if self.code is not None else []
+        return tuple(dict.fromkeys([*place.roots, *taken]))
+
+    def _launched(self, way: Launched) -> None:
+        self.way = way
+        self.tell(
+            Warmed(
+                at=way.at,
+                took_s=way.took_s,
+                saved_s=way.saved_s,
+                because=way.because,
+                cold=way.cold,
+            )
         )
 
     def _report_folder(self) -> str:
@@ -330,7 +357,7 @@ class Attempt:
     def _after(self, outcome: Outcome) -> Outcome:
         if self.code is None or self.again is not None or self.recipe.frozen:
             return outcome
-        from relaunch.journal.snapshot.take import changed_since
+        from relaunch.journal.snapshot.afterwards import changed_since
 
         try:
             changed = changed_since(self.project.home, self.code)

@@ -28,6 +28,10 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         value[name] = list(value[name])
     for name in ("metrics", "loaded"):
         value[name] = dict(value[name])
+    value["resumed"] = dict(outcome.resumed)
+    for name in ("resumed", "cold"):  # of warm runs only
+        if not value[name]:
+            del value[name]
     signature = outcome.signature
     if signature is not None:
         value["signature"] = {

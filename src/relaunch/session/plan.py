@@ -44,7 +44,7 @@ def _fresh(project: Project, request: Request) -> Recipe:
 
 
 def _repeated(project: Project, request: Request) -> Recipe:
-    last = last_trial(project)
+    last = last_trial(project, warm=request.warm)
     if last is None:
         raise UsageError("nothing to repeat yet", hint="rl -- python train.py")
     check_secrets_given(last, request.env or {})
@@ -64,9 +64,10 @@ def check_secrets_given(trial: Trial, given: Mapping[str, str]) -> None:
 def _asked(recipe: Recipe, request: Request) -> Recipe:
     """Lay what was asked for over the recipe."""
     fields = ("resets", "reset_continue", "until", "match", "exit_code", "src", "frozen",
-              "let_live")  # fmt: skip
+              "let_live", "at")  # fmt: skip
     asked = {name: getattr(request, name) for name in fields}
     recipe = recipe.but(**{name: value for name, value in asked.items() if value is not None})
+    recipe = recipe.but(warm=request.warm)
     if request.env:
         recipe = recipe.but(env={**recipe.env, **request.env})
     if request.timeout_s is not None:
@@ -74,11 +75,14 @@ def _asked(recipe: Recipe, request: Request) -> Recipe:
     return recipe
 
 
-def last_trial(project: Project) -> Trial | None:
-    """Return the trial that began last in this work tree; worktrees share a journal."""
+def last_trial(project: Project, *, warm: bool = False) -> Trial | None:
+    """Return the trial that began last in this work tree; worktrees share a journal.
+
+    With `warm`, the last warm one, if there is one.
+    """
     journal = project.journal
     trial_id, steps = journal.newest(), 0
-    newest = None
+    newest = here = None
     while trial_id and steps < 200:
         try:
             trial = journal.load(trial_id)
@@ -87,9 +91,11 @@ def last_trial(project: Project) -> Trial | None:
             continue
         newest = newest or trial
         if trial.start.get("project") == project.home.project:
-            return trial
+            here = here or trial
+            if not warm or trial.start.get("warm"):
+                return trial
         trial_id, steps = trial.start.get("previous", ""), steps + 1
-    return newest
+    return here or newest
 
 
 def recipe_of(trial: Trial, project: Project) -> Recipe:
@@ -110,6 +116,7 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
             src=tuple(start["src"]),
             frozen=bool(start["frozen"]),
             let_live=bool(start["let_live"]),
+            at=tuple(start.get("at", ())),
         )
     except (KeyError, TypeError) as error:
         raise JournalError(
@@ -140,4 +147,6 @@ def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
         "src": list(recipe.src),
         "frozen": recipe.frozen,
         "let_live": recipe.let_live,
+        **({"warm": True} if recipe.warm else {}),
+        **({"at": list(recipe.at)} if recipe.warm and recipe.at else {}),
     }

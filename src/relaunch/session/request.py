@@ -27,6 +27,8 @@ class Request(Record):
     src: tuple[str, ...] | None = None
     frozen: bool | None = None
     let_live: bool | None = None
+    warm: bool = False
+    at: tuple[str, ...] | None = None
     unsaved: str = ""
     """ask, warn, refuse or off; empty leaves it to the settings."""
     may_ask: bool = False

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from relaunch.proc.supervise import Ended
     from relaunch.recipe import Recipe
+    from relaunch.trial.launch.warm import Launched
     from relaunch.trial.place.reset import ResetResult, ResetStep
 
 RESET_FAILED = 2
@@ -44,6 +45,10 @@ class World(Record):
     secrets: tuple[bytes, ...] = ()
     quiet: bool = False
     """Record the output without passing it on."""
+    warm_identity: str = ""
+    """Stands for the environment and what is installed; only for warm runs."""
+    warm_roots: tuple[str, ...] = ()
+    """Folders with code that may be edited between two warm runs, editable installs too."""
 
 
 class Result(Record):
@@ -61,8 +66,12 @@ def run_trial(
     *,
     record: Callable[[float, int, bytes], object],
     before_launch: Callable[[], object] = lambda: None,
+    launched: Callable[[Launched], object] = lambda _: None,
 ) -> Result:
-    """Run one trial to its end. The user's failure is an outcome; nothing is raised for it."""
+    """Run one trial to its end. The user's failure is an outcome; nothing is raised for it.
+
+    `launched` hears which way a warm run takes, before any of its output is shown.
+    """
     steps: tuple[ResetStep, ...] = ()
     if recipe.resets:
         ran = _reset(recipe, world, record)
@@ -79,23 +88,53 @@ def run_trial(
     started = time.monotonic()
     watch = Watch(record=record, started=started, until=recipe.until)
     redactor = Redactor(watch.chunk, world.secrets)
+    chunk = redactor.chunk if world.secrets else watch.chunk
+    way: Launched | None = None
     try:
-        ended = supervise(
-            recipe.argv,
-            cwd=recipe.cwd,
-            env=_program_env(world),
-            chunk=redactor.chunk if world.secrets else watch.chunk,
-            timeout_s=recipe.limits.timeout_s,
-            let_live=recipe.let_live,
-            quiet=world.quiet,
-        )
+        if recipe.warm:
+            ended, way = _run_warm(recipe, world, chunk, launched)
+        else:
+            ended = supervise(
+                recipe.argv,
+                cwd=recipe.cwd,
+                env=_program_env(world),
+                chunk=chunk,
+                timeout_s=recipe.limits.timeout_s,
+                let_live=recipe.let_live,
+                quiet=world.quiet,
+            )
     except LaunchError as error:
         outcome = Outcome(exit_code=error.exit_code, not_started=error.message)
         return Result(outcome=outcome, resets=steps)
     redactor.flush()
     left = _end_leftovers(recipe, world)
     outcome = judge(recipe, world, watch, ended, left)
+    if way is not None:
+        outcome = _as_launched(outcome, way)
     return Result(outcome=outcome, resets=steps, in_line=watch.in_line)
+
+
+def _run_warm(
+    recipe: Recipe,
+    world: World,
+    chunk: Callable[[float, int, bytes], object],
+    launched: Callable[[Launched], object],
+) -> tuple[Ended, Launched]:
+    from relaunch.trial.launch.warm import Wish, run_warm
+
+    wish = Wish(
+        identity=world.warm_identity,
+        roots=world.warm_roots or world.project,
+        reports=world.reports,
+        report_on=world.report_on,
+    )
+    return run_warm(recipe, world.env, wish, chunk=chunk, quiet=world.quiet, tell=launched)
+
+
+def _as_launched(outcome: Outcome, way: Launched) -> Outcome:
+    if way.cold:
+        return outcome.but(cold=way.cold)
+    return outcome.but(resumed={"at": way.at, "saved_s": way.saved_s})
 
 
 def _reset(

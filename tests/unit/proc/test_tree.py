@@ -1,11 +1,13 @@
 """Who is below whom, read from text."""
 
 import os
+import subprocess
+import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaunch.proc.tree import Process, below, read_stat
+from relaunch.proc.tree import Process, below, is_warm, processes, read_stat
 
 NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=15)
 
@@ -44,3 +46,32 @@ def test_we_read_our_own_stat_as_it_is():
         read = read_stat(file.read())
     assert read is not None
     assert (read.pid, read.parent, read.session) == (os.getpid(), os.getppid(), os.getsid(0))
+
+
+def test_only_processes_of_our_runner_count_as_snapshots_and_hosts(tmp_path):
+    runner = tmp_path / "inside/warm/main.py"
+    runner.parent.mkdir(parents=True)
+    runner.write_text(
+        "import sys\n"
+        "open('/proc/self/comm', 'w').write(sys.argv[1])\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    other = tmp_path / "main.py"
+    other.write_text(runner.read_text())
+    cases = {
+        (str(runner), "rl-snapshot"): True,
+        (str(runner), "rl-host"): True,
+        (str(runner), "python"): False,
+        (str(other), "rl-snapshot"): False,
+    }
+    for words, expected in cases.items():
+        with subprocess.Popen(
+            [sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as child:
+            assert child.stdout is not None
+            assert child.stdin is not None
+            child.stdout.readline()
+            (found,) = [one for one in processes() if one.pid == child.pid]
+            assert is_warm(found) is expected, words
+            child.stdin.close()

@@ -127,6 +127,23 @@ def look(path: str) -> list[int]:
     return found if found[0] < now - TICK_NS else []
 
 
+def suspects_in(
+    top: str, unsettled: dict[str, list[int]]
+) -> tuple[list[str], dict[str, list[int]]]:
+    """Name the files whose edit git could miss, for it compares whole seconds.
+
+    Returns them, and those to ask for again: within two seconds a file is not settled.
+    """
+    suspects, kept = [], {}
+    settled = time.time_ns() - 2_000_000_000
+    for path, was in unsettled.items():
+        if not was or look(os.path.join(top, path)) != was:
+            suspects.append(path)
+        elif was[0] > settled:
+            kept[path] = was
+    return suspects, kept
+
+
 def _identity(path: str) -> list[int]:
     try:
         stat = os.stat(path)

@@ -25,8 +25,8 @@ from relaunch.journal.snapshot.listing import (
     walk,
 )
 from relaunch.journal.snapshot.repository import SKIPPED_OUTSIDE_GIT
-from relaunch.journal.snapshot.state import look
-from relaunch.journal.snapshot.workindex import Raced, Stale, WorkIndex
+from relaunch.journal.snapshot.state import look, suspects_in
+from relaunch.journal.snapshot.workindex import RACES, Raced, Stale, WorkIndex, home_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from relaunch.journal.snapshot.choose import Choice, Left
 
 DEFAULT_CAPS = Caps()
-_RACES = 20
 _LOOKS = 4
 """How often git is asked anew when a folder took the place of a file, and the like."""
 
@@ -64,25 +63,10 @@ def take(
     return Code(roots=tuple(roots))
 
 
-def changed_since(home: Home, code: Code) -> tuple[str, ...]:
-    """Name the files of a snapshot that are no longer as they were; new files are not told.
-
-    Files below the project are named relative to it, others by their full path.
-    """
-    found: list[str] = []
-    for root in code.roots:
-        if not root.tree:
-            continue
-        prefix = os.path.join(root.path, "").removeprefix(os.path.join(home.project, ""))
-        index = WorkIndex(home.journal, _home_of(home, root.kind, root.path))
-        found += [prefix + path for path in _changed_since(index, root)]
-    return tuple(sorted(found))
-
-
 def _take_root(home: Home, kind: str, path: str, caps: Caps) -> tuple[Root, list[str]]:
     """Take one work tree; the project's fault is raised, another's is told in its root."""
     try:
-        its_home = _home_of(home, kind, path)
+        its_home = home_of(home, kind, path)
         index = WorkIndex(home.journal, its_home)
         # Another repository can be thrown away any time, with what would be borrowed from it; and
         # nothing is ever written into it, so that a ref of ours could keep it there.
@@ -97,52 +81,6 @@ def _take_root(home: Home, kind: str, path: str, caps: Caps) -> tuple[Root, list
         if kind == PROJECT:
             raise SnapshotError(fault) from None
         return Root(path=path, kind=kind, base="", tree="", problem=fault), []
-
-
-def _home_of(home: Home, kind: str, path: str) -> Home:
-    """Find the git directory of a root; a folder inside another work tree is taken by itself."""
-    if kind == PROJECT:
-        return home
-    its_home = find_home(path)
-    if its_home.project != path:
-        return Home(project=path, journal=home.journal)
-    return its_home
-
-
-def _changed_since(index: WorkIndex, root: Root) -> Iterable[str]:
-    for races in range(_RACES):
-        index.remembered.load()
-        data = index.remembered.data
-        try:
-            fresh = data.get("tree") != root.tree
-            suspects = [] if fresh else _suspects(index.top, data["unsettled"])[0]
-            if fresh or suspects or races:
-                index.own()
-                index.drop(suspects)
-                index.read_tree(root.tree)
-            return index.touched().difference(data.get("links", ()))
-        except Raced:
-            continue
-        except Stale as error:
-            raise SnapshotError(str(error)) from None
-        finally:
-            index.discard()
-    raise SnapshotError(f"other snapshots of {index.top} were quicker every time")
-
-
-def _suspects(top: str, unsettled: dict[str, list[int]]) -> tuple[list[str], dict[str, list[int]]]:
-    """Name the files whose edit git could miss, for it compares whole seconds.
-
-    Returns them, and those to ask for again: within two seconds a file is not settled.
-    """
-    suspects, kept = [], {}
-    settled = time.time_ns() - 2_000_000_000
-    for path, was in unsettled.items():
-        if not was or look(os.path.join(top, path)) != was:
-            suspects.append(path)
-        elif was[0] > settled:
-            kept[path] = was
-    return suspects, kept
 
 
 class _Taker:
@@ -167,7 +105,7 @@ class _Taker:
                 return self._take(alone=races > 0)
             except Raced as error:
                 races += 1
-                if races > _RACES:
+                if races > RACES:
                     raise SnapshotError(str(error)) from None
             except Stale as error:
                 if not patience:
@@ -200,7 +138,7 @@ class _Taker:
         self.folders = Folders(self.top, self.data["folders"])
         quiet = self.folders.look() and before.get("problem") == ""
         quiet = self._follow_excludes() and quiet
-        suspects, self.data["unsettled"] = _suspects(self.top, self.data["unsettled"])
+        suspects, self.data["unsettled"] = suspects_in(self.top, self.data["unsettled"])
         head = borrow.read_head(self.home)
         if not before or before["head"] != head:
             self._seed(head, suspects)

@@ -9,8 +9,9 @@ import os
 import time
 
 from relaunch.errors import SnapshotError
-from relaunch.journal.home import Home
+from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot import borrow
+from relaunch.journal.snapshot.code import PROJECT
 from relaunch.journal.snapshot.listing import LIST, TOUCHED, Listing, read_listing
 from relaunch.journal.snapshot.repository import Repository, complaint
 from relaunch.journal.snapshot.state import TICK_NS, Remembered, remove
@@ -20,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+RACES = 20
+"""How often a snapshot is begun anew because others were quicker."""
 # When one of these is said, the next file will not do better.
 _OUR_FAULT = (b"No space left", b"insert into database", b"unable to write", b"unable to create")
 
@@ -251,6 +254,16 @@ class WorkIndex:
         pack = os.path.join(self.repo.objects, "pack/pack")
         data = f"{commit}^{{tree}}\n".encode()
         self.git("pack-objects", "-q", "--revs", pack, lean=True, data=data)
+
+
+def home_of(home: Home, kind: str, path: str) -> Home:
+    """Find the git directory of a root; a folder inside another work tree is taken by itself."""
+    if kind == PROJECT:
+        return home
+    its_home = find_home(path)
+    if its_home.project != path:
+        return Home(project=path, journal=home.journal)
+    return its_home
 
 
 def _nul(words: Iterable[str]) -> bytes:

@@ -1,0 +1,256 @@
+"""`rl warm`: relaunches from the deepest snapshot that the edit leaves true; status and stop."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from relaunch.cli import draw
+from relaunch.cli.launch_options import OPTIONS, Option, parse
+from relaunch.cli.launch_options import arguments as launch_arguments
+from relaunch.cli.run import Lines, leave, prepare, request_of
+from relaunch.errors import UsageError
+from relaunch.journal.home import find_home
+from relaunch.session.project import open_project
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from relaunch.outcome import Outcome
+    from relaunch.session.attempt import Attempt
+    from relaunch.session.project import Project
+    from relaunch.session.request import Request
+
+EXAMPLES = """\
+Examples
+  rl warm -- python train.py --steps 50     the first time cold, leaving snapshots behind
+  rl warm                           after an edit: goes on from above it
+  rl warm --watch                   relaunch on every save
+  rl warm --at train.py:180         leave a snapshot there
+  rl warm --verify                  run it cold too, and compare
+  rl warm status                    snapshots, memory, what they depend on
+  rl warm stop                      end those of this project; --all: of all
+"""
+_LOOK_S = 0.1
+_NOT_WARM = ("sets", "times", "frozen")
+WARM_OPTIONS = (
+    *(option for option in OPTIONS if option.field not in _NOT_WARM),
+    Option(
+        flags=("--at",),
+        field="at",
+        metavar="FILE:LINE",
+        many=True,
+        help="leave a snapshot before this line",
+    ),
+    Option(flags=("--verify",), field="verify", help="run it cold too, and compare"),
+    Option(flags=("--watch",), field="watch", help="relaunch on every save; Ctrl-C ends"),
+)
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Declare the options, for help, docs and completion."""
+    parser.add_argument(
+        "word",
+        nargs="?",
+        metavar="WORD",
+        choices=("status", "stop"),
+        help="status of the snapshots, or stop them",
+    )
+    launch_arguments(parser, WARM_OPTIONS)
+
+
+def main(args: Namespace) -> int:
+    """Reached only by `rl warm --help`, which argparse answers itself."""
+    raise UsageError("no command", hint="rl warm --help")
+
+
+def quick(words: list[str]) -> int | None:
+    """Run it all without argparse, but for the help."""
+    own = words[: words.index("--")] if "--" in words else words
+    if {"-h", "--help"} & set(own):
+        return None
+    if own and own[0] in ("status", "stop"):
+        return _ask_hosts(own[0], own[1:])
+    return launch(words)
+
+
+def launch(words: Sequence[str]) -> int:
+    """Run what the words say; returns the exit code, or dies of the program's own signal."""
+    values, command = parse(words, WARM_OPTIONS)
+    at = tuple(_place(text) for text in values["at"]) if "at" in values else None
+    request = request_of(values, command).but(warm=True, at=at)
+    project = open_project()
+    lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
+    lines.quiet = request.quiet
+    if values.get("watch"):
+        return _watch(project, request, lines, verify=bool(values.get("verify")))
+    attempt = prepare(project, request, lines)
+    outcome = attempt.run()
+    if values.get("verify") and not _verified(attempt, outcome, lines):
+        return 1
+    return leave(outcome)
+
+
+def _place(text: str) -> str:
+    file, _, line = text.rpartition(":")
+    if not file or not line.isdecimal():
+        raise UsageError(f"--at takes FILE:LINE, not `{text}`", hint="rl warm --at train.py:180")
+    return text
+
+
+def _verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:
+    from relaunch.session.verify import verify
+
+    if not outcome.resumed:
+        draw.remark("rl: nothing to verify: it ran cold")
+        return True
+    difference = verify(attempt, outcome, tell=lines.tell)
+    if difference:
+        draw.remark(f"rl: NOT as a cold run: {difference}; this place is not used again")
+    elif not lines.quiet:
+        draw.remark("rl: verified: a cold run told the same")
+    return not difference
+
+
+# --- on every save
+
+
+def _watch(project: Project, request: Request, lines: Lines, *, verify: bool) -> int:
+    code = 0
+    seen: dict[str, tuple[int, int]] = {}
+    try:
+        while True:
+            attempt = prepare(project, request, lines)
+            before = stamps({*seen, *_scripts(attempt)})
+            outcome = attempt.run()
+            code = outcome.exit_code or 0
+            if verify:
+                _verified(attempt, outcome, lines)
+            request = request.but(argv=None, note="")
+            files = _watched(attempt)
+            # What was saved while the program ran counts; what the program wrote itself does not.
+            seen = {
+                **stamps(files),
+                **{path: before[path] for path in files if _is_source(path) and path in before},
+            }
+            draw.remark(f"rl: watching {draw.plural(len(files), 'file')}; Ctrl-C ends")
+            while stamps([*seen]) == seen:
+                time.sleep(_LOOK_S)
+    except KeyboardInterrupt:
+        sys.stderr.write("\n" if sys.stderr.isatty() else "")
+        return code
+
+
+def _is_source(path: str) -> bool:
+    return path.endswith(".py")
+
+
+def _watched(attempt: Attempt) -> list[str]:
+    """List what the program's snapshots depend on, and its script."""
+    from relaunch.trial.launch.warm import hosts
+
+    cwd = attempt.recipe.cwd
+    files = {
+        os.path.join(cwd, path)
+        for host in hosts()
+        if host.get("cwd") == cwd
+        for snapshot in host.get("snapshots", ())
+        for path in snapshot.get("watches", ())
+    }
+    return sorted(path for path in {*files, *_scripts(attempt)} if os.path.isfile(path))
+
+
+def _scripts(attempt: Attempt) -> list[str]:
+    recipe = attempt.recipe
+    return [os.path.join(recipe.cwd, word) for word in recipe.argv if _is_source(word)]
+
+
+def stamps(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return when each file was changed and how long it is; one that is gone is (0, 0)."""
+    found = {}
+    for path in paths:
+        try:
+            state = os.stat(path)
+            found[path] = (state.st_mtime_ns, state.st_size)
+        except OSError:
+            found[path] = (0, 0)
+    return found
+
+
+# --- status and stop
+
+
+def _ask_hosts(word: str, rest: Sequence[str]) -> int:
+    from relaunch.trial.launch.warm import hosts, stop
+
+    for option in rest:
+        if option not in ("--json", "--all"):
+            raise UsageError(
+                f"`rl warm {word}` takes --json and --all, not `{option}`", hint=f"rl warm {word}"
+            )
+    found = hosts()
+    if "--all" not in rest:
+        top = find_home(os.getcwd()).project
+        found = [host for host in found if is_inside(str(host.get("cwd") or ""), top)]
+    if word == "stop":
+        count = sum(stop(host["key"]) for host in found)
+        if "--json" in rest:
+            draw.say_json("warm-stop", {"hosts": len(found), "snapshots": count})
+        else:
+            draw.remark(f"rl: ended {draw.plural(count, 'snapshot')}")
+        return 0
+    if "--json" in rest:
+        draw.say_json("warm-status", {"programs": found})
+        return 0
+    if not found:
+        draw.remark("rl: no snapshots   try: rl warm -- python train.py")
+        return 0
+    draw.say("\n".join(screen(found, width=draw.width(), pen=draw.pen())) + "\n")
+    return 0
+
+
+def is_inside(path: str, top: str) -> bool:
+    """Tell whether a folder is `top` or lies in it."""
+    return os.path.join(path, "").startswith(os.path.join(top, ""))
+
+
+def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> list[str]:
+    """Draw each program with its snapshots: where, how long it takes to get there, memory."""
+    lines: list[str] = []
+    for host in found:
+        snapshots = host.get("snapshots") or []
+        total = sum(int(one.get("pss") or 0) for one in snapshots)
+        command = draw.quoted([str(word) for word in host.get("program") or ()])
+        head = f"{draw.plural(len(snapshots), 'snapshot')}, {draw.size(total)}"
+        idle = f"idle {draw.duration(float(host.get('idle_s') or 0.0))}"
+        cwd = str(host.get("cwd") or "")
+        lines.append(f"{pen('bold', draw.clean(command))}   {head}, {idle}")
+        lines.append(pen("dim", f"  in {draw.clean(cwd)}"))
+        columns = [
+            draw.Column("  at"),
+            draw.Column("after", right=True),
+            draw.Column("memory", right=True),
+            draw.Column("pid", right=True, optional=1),
+            draw.Column("depends on", flexible=True),
+        ]
+        rows = [_row(one, cwd) for one in snapshots]
+        lines += draw.table(columns, rows, width, pen) if rows else []
+    return lines
+
+
+def _row(one: Mapping[str, Any], cwd: str) -> list[draw.Cell]:
+    def short(path: str) -> str:
+        return draw.clean(path.removeprefix(os.path.join(cwd, "")))
+
+    watches = [short(str(path)) for path in one.get("watches") or ()]
+    return [
+        ("", "  " + short(str(one.get("at", "?")))),
+        ("", draw.duration(float(one.get("elapsed") or 0.0))),
+        ("", draw.size(int(one.get("pss") or 0))),
+        ("dim", str(one.get("pid", ""))),
+        ("dim", ", ".join(watches)),
+    ]

@@ -1,0 +1,333 @@
+"""Decides whether what a program has done so far would have been the same with edited sources.
+
+Statement by statement and only as far as it ran: a function that was never entered, the rest of a
+block that was never reached, may be anything. What was reached must be the same statement, whatever
+its layout. Where it cannot be known, the answer is no.
+"""
+
+from __future__ import annotations
+
+import ast
+import symtable
+
+from . import sites
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+_TRANSPARENT = frozenset(
+    (
+        "property", "staticmethod", "classmethod", "cached_property", "cache", "lru_cache",
+        "wraps", "contextmanager", "dataclass", "no_grad", "inference_mode", "command", "group",
+        "option", "argument", "pass_context", "fixture", "setter", "abstractmethod", "override",
+        "overload", "final", "total_ordering",
+    )
+)  # fmt: skip
+"""Decorators by their last name that keep a function without looking into it."""
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+_LAYOUT = ("type_comment", "type_ignores")
+
+
+class Moves:
+    """Where statements that are the same stand now: whole lines, and single nodes."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, int, int]] = []
+        """First and last line as they were, and how far they moved."""
+        self.nodes: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    @property
+    def any(self) -> bool:
+        """True when something that ran stands on another line."""
+        moved = any(by for _, _, by in self.lines)
+        return moved or any(old[0] != new[0] for old, new in self.nodes.items())
+
+    def __call__(self, place: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the new place of an instruction: line, last line, column, last column."""
+        if place in self.nodes:
+            return self.nodes[place]
+        line, last, *columns = place
+        for first, end, by in self.lines:
+            if first <= line <= end:
+                return (line + by, last + by, *columns)
+        return place
+
+
+class Source:
+    """A file's text with what is read from it."""
+
+    def __init__(self, text: str, file: str) -> None:
+        """Parse the file; SyntaxError as Python would say it."""
+        self.text = text
+        self.file = file
+        self.tree = ast.parse(text, file)
+        self.lines = text.split("\n")
+        self.blocks = sites.blocks(self.tree)
+        self.first = {id(block.body): block.first for block in self.blocks}
+        self._tables: dict[tuple[str, int], symtable.SymbolTable] | None = None
+
+    @property
+    def digest(self) -> str:
+        """A name for the text."""
+        from _blake2 import blake2b
+
+        return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """How many sites it has."""
+        return sum(len(block.body) + 1 for block in self.blocks)
+
+    def table(self, function: ast.stmt) -> symtable.SymbolTable | None:
+        """Return what the names of a function mean."""
+        if self._tables is None:
+            self._tables = {}
+            todo = [symtable.symtable(self.text, self.file, "exec")]
+            while todo:
+                table = todo.pop()
+                self._tables.setdefault((table.get_name(), table.get_lineno()), table)
+                todo += table.get_children()
+        return self._tables.get((function.name, function.lineno))  # type: ignore[attr-defined]
+
+
+def compare(
+    old: Source, new: Source, seen: Sequence[int], *, names: bool = True
+) -> tuple[str, Moves]:
+    """Say what of an executed file was edited, empty if nothing was; and where the rest is now.
+
+    `seen` has one number for each site of the old file, not zero where the program came by. Without
+    `names` it is taken for granted that names mean what they meant.
+    """
+    comparison = _Comparison(old, new, seen, names)
+    return comparison.block(old.tree.body, new.tree.body), comparison.moves
+
+
+class _Comparison:
+    def __init__(self, old: Source, new: Source, seen: Sequence[int], names: bool) -> None:
+        self.names = names
+        self.old = old
+        self.new = new
+        self.seen = seen
+        self.moves = Moves()
+
+    def block(self, old: list[ast.stmt], new: list[ast.stmt]) -> str:
+        """Compare two lists of statements as far as the old one was executed."""
+        first = self.old.first.get(id(old))
+        if first is None:
+            return self.whole(old, new)
+        reached = [number for number in range(len(old) + 1) if self.seen[first + number]]
+        if not reached:
+            return ""
+        started = min(reached[-1] + 1, len(old))
+        for number in range(started):
+            if number >= len(new):
+                return f"{self._at(old[number])} is gone"
+            why = self.statement(old[number], new[number])
+            if why:
+                return why
+        if reached[-1] == len(old) and len(new) > len(old):
+            return f"{self._at(new[len(old)])} is new, after lines that were executed"
+        return ""
+
+    def whole(self, old: list[ast.stmt], new: list[ast.stmt]) -> str:
+        """Compare two lists of statements that count as executed to their end."""
+        if len(old) != len(new):
+            here = self._at(new[0]) if new else self._at(old[0])
+            return f"{here}: another number of statements"
+        for one, other in zip(old, new, strict=True):
+            why = self.statement(one, other)
+            if why:
+                return why
+        return ""
+
+    def statement(self, old: ast.stmt, new: ast.stmt) -> str:
+        """Compare two statements of which the old one was begun."""
+        if self._same_text(old, new):
+            return ""
+        if type(old) is not type(new):
+            return f"{self._at(old)} was edited"
+        if isinstance(old, sites.FUNCTIONS):
+            return self.function(old, new)
+        if isinstance(old, ast.ClassDef):
+            return self._class(old, new)
+        why = self._head(old, new, _BLOCKS)
+        if why:
+            return why
+        return self._below(old, new)
+
+    def _below(self, old: ast.stmt, new: ast.stmt) -> str:
+        olds, news = dict(sites.bodies(old)), dict(sites.bodies(new))
+        if olds.keys() != news.keys():
+            return f"{self._at(old)}: a branch was added or removed"
+        for number, handler in enumerate(getattr(old, "handlers", ())):
+            other = new.handlers[number]  # type: ignore[attr-defined]
+            why = self._head(handler, other, ("body",))
+            if why:
+                return why
+        for number, case in enumerate(getattr(old, "cases", ())):
+            why = self._head(case, new.cases[number], ("body",))  # type: ignore[attr-defined]
+            if why:
+                return why
+        for field, body in olds.items():
+            why = self.block(body, news[field])
+            if why:
+                return why
+        return ""
+
+    def _class(self, old: ast.stmt, new: ast.stmt) -> str:
+        why = self._head(old, new, ("body",))
+        if why:
+            return why
+        if not _all_transparent(old):
+            return "" if same(old, new) else f"{self._at(old)} is decorated, and was edited"
+        return self.whole(old.body, new.body)  # type: ignore[attr-defined]
+
+    def function(self, old: Any, new: Any) -> str:
+        """Compare two functions of which the old one was defined, and perhaps entered."""
+        why = self._head(old, new, ("body",))
+        if why:
+            return why
+        doc, other = old.body[0], new.body[0]
+        if (sites.is_docstring(doc) or sites.is_docstring(other)) and not same(doc, other):
+            return f"{self._at(doc)}: the docstring was edited"
+        if all_same(old.body, new.body):
+            self._pair(old, new)
+            return ""
+        if is_generator(old) != is_generator(new):
+            return f"{self._at(old)} became a generator, or is none any more"
+        if not _all_transparent(old):
+            return f"{self._at(old)} is decorated, and was edited"
+        first = self.old.first.get(id(old.body))
+        entered = first is None or any(
+            self.seen[number] for number in range(first, first + len(old.body) + 1)
+        )
+        why = self._names(old, new, entered) if self.names else ""
+        return why or (self.block(old.body, new.body) if entered else "")
+
+    def _names(self, old: Any, new: Any, entered: bool) -> str:
+        """Say if a name in a function means something else now, as when it became local."""
+        one, other = self.old.table(old), self.new.table(new)
+        if one is None or other is None:
+            return f"{self._at(old)} was edited"
+        if set(one.get_frees()) != set(other.get_frees()):  # type: ignore[attr-defined]
+            return f"{self._at(old)} uses other variables of the function around it"
+        if not entered:
+            return ""
+        locals_then, locals_now = set(one.get_locals()), set(other.get_locals())  # type: ignore[attr-defined]
+        became = (locals_now - locals_then) & _used(one)
+        became |= (locals_then - locals_now) & _used(other)
+        if became:
+            return f"{self._at(old)}: `{min(became)}` means another variable now"
+        return ""
+
+    # --- small things
+
+    def _head(self, old: ast.AST, new: ast.AST, without: Iterable[str]) -> str:
+        """Compare two nodes without their blocks."""
+        for field in old._fields:
+            if field in without or field in _LAYOUT:
+                continue
+            if not _same_value(getattr(old, field, None), getattr(new, field, None)):
+                return f"{self._at(old)} was edited"
+        self._pair(old, new, without)
+        return ""
+
+    def _same_text(self, old: ast.stmt, new: ast.stmt) -> bool:
+        """Tell whether two statements are the same letters at the same columns."""
+        start, end = _first_line(old) - 1, old.end_lineno or 0
+        new_start, new_end = _first_line(new) - 1, new.end_lineno or 0
+        columns = (old.col_offset, old.end_col_offset) == (new.col_offset, new.end_col_offset)
+        if not columns or self.old.lines[start:end] != self.new.lines[new_start:new_end]:
+            return False
+        self.moves.lines.append((start + 1, end, new_start - start))
+        return True
+
+    def _pair(self, old: ast.AST, new: ast.AST, without: Iterable[str] = ()) -> None:
+        """Note where each node of two equal nodes stands."""
+        if hasattr(old, "lineno"):
+            self.moves.nodes[_place(old)] = _place(new)
+        for field in old._fields:
+            if field in without:
+                continue
+            one, other = getattr(old, field, None), getattr(new, field, None)
+            for inner, twin in _nodes(one, other):
+                self._pair(inner, twin)
+
+    def _at(self, node: ast.AST) -> str:
+        return f"line {getattr(node, 'lineno', 0)}"
+
+
+def same(old: ast.AST, new: ast.AST) -> bool:
+    """Tell whether two nodes mean the same, wherever they stand."""
+    if type(old) is not type(new):
+        return False
+    return all(
+        _same_value(getattr(old, field, None), getattr(new, field, None))
+        for field in old._fields
+        if field not in _LAYOUT
+    )
+
+
+def all_same(old: list[Any], new: list[Any]) -> bool:
+    """Tell whether two lists of nodes mean the same."""
+    return len(old) == len(new) and all(map(_same_value, old, new))
+
+
+def _same_value(old: Any, new: Any) -> bool:
+    if isinstance(old, ast.AST):
+        return isinstance(new, ast.AST) and same(old, new)
+    if isinstance(old, list):
+        return isinstance(new, list) and all_same(old, new)
+    # 1 == 1.0 == True, and 0.0 == -0.0, but they are other constants
+    return type(old) is type(new) and (old == new) and repr(old) == repr(new)
+
+
+def is_generator(function: Any) -> bool:
+    """Tell whether a function has a `yield` of its own."""
+    todo = [*function.body]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (*sites.FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+    return False
+
+
+def _nodes(old: Any, new: Any) -> Iterator[tuple[ast.AST, ast.AST]]:
+    if isinstance(old, ast.AST) and isinstance(new, ast.AST):
+        yield old, new
+    elif isinstance(old, list) and isinstance(new, list):
+        for one, other in zip(old, new, strict=False):
+            yield from _nodes(one, other)
+
+
+def _place(node: Any) -> tuple[int, ...]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators = getattr(statement, "decorator_list", ())
+    return min([statement.lineno, *(int(one.lineno) for one in decorators)])
+
+
+def _all_transparent(node: Any) -> bool:
+    return all(_last_name(one) in _TRANSPARENT for one in node.decorator_list)
+
+
+def _last_name(decorator: ast.expr) -> str:
+    while isinstance(decorator, ast.Call):
+        decorator = decorator.func
+    if isinstance(decorator, ast.Attribute):
+        return decorator.attr
+    return decorator.id if isinstance(decorator, ast.Name) else ""
+
+
+def _used(table: symtable.SymbolTable) -> set[str]:
+    """Name all that a function and those in it refer to."""
+    found = set(table.get_identifiers())
+    for inner in table.get_children():
+        found |= _used(inner)
+    return found

@@ -1,0 +1,178 @@
+"""Prepares a script: its sources with sites, its names as Python gives them, its first step."""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import json
+import os
+import sys
+from importlib.machinery import BuiltinImporter, SourceFileLoader
+
+from . import linetable, morph, pytests, quiet, shot, sites, spine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import Any
+
+_OF_A_SCRIPT = frozenset(
+    ("__annotations__", "__builtins__", "__cached__", "__doc__", "__file__", "__loader__",
+     "__name__", "__package__", "__spec__")
+)  # fmt: skip
+_EXTERNAL = "<frozen importlib._bootstrap_external>"
+
+
+def start(names: dict[str, Any], before: tuple[bool, list[int]]) -> None:
+    """Make `names` those of the script, and the next call of `stop` its first step.
+
+    `before` is what the collector of garbage was like when this process began.
+    """
+    spec = json.loads(sys.argv[1])
+    words = sys.argv[3:]
+    sys.argv[:] = words
+    sys.orig_argv[:] = spec["command"]
+    module = words[1] if words[0] == "-m" else ""
+    full = os.path.join(os.getcwd(), words[0])
+    if not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, os.getcwd() if module else os.path.dirname(os.path.realpath(full)))
+    program = spine.Program()
+    program.often = spec.get("often", program.often)
+    program.due_at = program.began + program.often
+    for word in spec.get("at", ()):
+        name, _, line = word.rpartition(":")
+        program.asked.append((os.path.normpath(name), int(line)))
+    loaded = None if module else _load(program, full)
+    if (loaded is None and not module) or not proven():
+        os.execv(sys.executable, spec["command"])
+    watch_imports(program, spec["roots"])
+    shot.Camera(spec).attach(program)
+    atexit.register(program.rest)
+    for name in [name for name in sys.modules if name.startswith("_relaunch_warm")]:
+        del sys.modules[name]  # so that Python takes nothing from us when it takes modules apart
+    for name in [*names]:
+        if name not in _OF_A_SCRIPT:
+            del names[name]
+    names["__doc__"] = None
+    if loaded is None:
+        del sys.argv[1]
+        setattr(builtins, sites.STOP, _run_module(module, names))
+    else:
+        names["__file__"] = full
+        names["__loader__"] = SourceFileLoader("__main__", full)
+        setattr(builtins, sites.STOP, _first_step(program, loaded, names))
+    quiet.leave(before)
+
+
+def proven() -> bool:
+    """Tell whether this interpreter lets itself be edited while it runs."""
+    try:
+        linetable.prove()
+    except OSError:
+        return False
+    return morph.works()
+
+
+def _load(program: spine.Program, file: str) -> spine.Loaded | None:
+    """Read the script; None where Python itself has to say what is wrong with it, or is quicker."""
+    try:
+        with open(file, "rb") as stream:
+            text = decode(stream.read())
+        loaded = program.load(text, file)
+    except (OSError, SyntaxError, ValueError, UnicodeError):
+        return None
+    return loaded if _first_site(loaded) is not None else None
+
+
+def decode(data: bytes) -> str:
+    """Return the text of a source file, by the encoding that it declares."""
+    from importlib.util import decode_source
+
+    return decode_source(data)
+
+
+def _first_site(loaded: spine.Loaded) -> int | None:
+    for index, statement in enumerate(loaded.source.tree.body):
+        if not sites.is_prelude(index, statement):
+            return index
+    return None
+
+
+def _first_step(program: spine.Program, loaded: spine.Loaded, names: dict[str, Any]) -> Any:
+    def step(_: int) -> None:
+        delattr(builtins, sites.STOP)
+        index = _first_site(loaded) or 0
+        for statement in loaded.source.tree.body[:index]:
+            _do(statement, names)
+        number = loaded.first + index
+        for before in range(loaded.first, number):
+            program.seen[before] = 1
+        morph.morph(sys._getframe(1), loaded.code, sites.stop_calls(loaded.code)[number])
+        program.seen[number] = 1
+
+    return step
+
+
+def _run_module(module: str, names: dict[str, Any]) -> Any:
+    """Return what gives the function that runs a module, as `python -m` does."""
+    import runpy
+
+    for name in ("__file__", "__cached__"):
+        names.pop(name, None)
+    names["__loader__"] = BuiltinImporter
+
+    def run() -> None:
+        del names["__rl_run__"]
+        try:
+            runpy._run_module_as_main(module)  # type: ignore[attr-defined]
+        except BaseException as error:
+            if error.__traceback__ is not None:
+                error.__traceback__ = error.__traceback__.tb_next
+            raise
+
+    def step(_: int) -> Any:
+        delattr(builtins, sites.STOP)
+        return run
+
+    return step
+
+
+def _do(statement: Any, names: dict[str, Any]) -> None:
+    """Do what stands before the first site: the docstring, and imports from `__future__`."""
+    if sites.is_docstring(statement):
+        names["__doc__"] = statement.value.value
+        return
+    import __future__
+
+    for alias in statement.names:
+        names[alias.asname or alias.name] = getattr(__future__, alias.name)
+
+
+def watch_imports(program: spine.Program, roots: list[str]) -> None:
+    """Give the project's own modules sites when they are imported."""
+    theirs = SourceFileLoader.get_code
+    tops = tuple(os.path.join(root, "") for root in roots)
+
+    def is_project(path: str) -> bool:
+        return os.path.abspath(path).startswith(tops) and "/site-packages/" not in path
+
+    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        if fullname == pytests.MODULE:
+            return pytests.watched(theirs(self, fullname), decode(self.get_data(path)), path)
+        if not is_project(path):
+            return theirs(self, fullname)
+        native = theirs(self, fullname)  # it says what is wrong, and keeps bytecode, as ever
+        before = quiet.enter()
+        try:
+            if path in program.files:
+                program.never = f"{fullname} was loaded twice"
+            return program.load(decode(self.get_data(path)), path).code
+        except (OSError, SyntaxError, ValueError, UnicodeError):
+            return native
+        finally:
+            quiet.leave(before)
+
+    pytests.watch(program, is_project)
+    get_code.__code__ = get_code.__code__.replace(co_filename=_EXTERNAL)
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]

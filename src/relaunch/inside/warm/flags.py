@@ -1,0 +1,57 @@
+"""The bytes that are asked between statements, in memory that the host can reach as well."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from ctypes import memset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOST = 1 << 20
+"""How many sites a program can have."""
+_PRIVATE_NAME = "relaunch-flags"
+
+
+class Flags:
+    """One byte for each site; a byte that is not zero makes the program call `stop` there."""
+
+    def __init__(self) -> None:
+        """Map memory that can be shared by its file descriptor."""
+        fd = os.memfd_create(_PRIVATE_NAME, os.MFD_CLOEXEC)
+        os.ftruncate(fd, MOST)
+        self._map = mmap.mmap(fd, MOST)
+        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.fd = fd
+
+    def flag(self, number: int) -> Any:
+        """Return the object that is true while the byte is set."""
+        return ctypes.c_ubyte.from_address(self._address + number)
+
+    def set(self, first: int, end: int) -> None:
+        """Set the bytes of some sites."""
+        memset(self._address + first, 1, end - first)
+
+    def clear(self, number: int) -> None:
+        """Ask no more at one site."""
+        memset(self._address + number, 0, 1)
+
+    def separate(self) -> None:
+        """Have memory of our own at the same address: after a fork it is shared with the parent."""
+        fd = os.memfd_create(_PRIVATE_NAME, os.MFD_CLOEXEC)
+        os.ftruncate(fd, MOST)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+        both = mmap.PROT_READ | mmap.PROT_WRITE
+        at = libc.mmap(self._address, MOST, both, mmap.MAP_SHARED | _FIXED, fd, 0)
+        if at != self._address:
+            raise OSError(ctypes.get_errno(), "the flags cannot be mapped anew")
+        os.close(self.fd)
+        self.fd = fd
+
+
+_FIXED = 0x10

@@ -1,0 +1,45 @@
+"""Becomes the user's script: its frame, its names, its place at the bottom of the stack.
+
+Started as `python main.py SPEC -- script.py ...`. All that is named here is taken away again before
+the first statement of the script; the last call below never comes back to this file. Only a module,
+`-m name ...`, is run from here, as Python would run it.
+"""
+# ruff: noqa: F821
+# mypy: ignore-errors
+
+import gc
+import sys
+
+
+def start(names: dict) -> None:
+    """Load our package by its path and prepare the script."""
+    before = gc.isenabled(), [*gc.get_count()]
+    gc.disable()
+    import os
+    from types import ModuleType
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    if sys.path and os.path.abspath(sys.path[0]) == here:
+        del sys.path[0]
+    package = sys.modules["_relaunch_warm"] = ModuleType("_relaunch_warm")
+    package.__path__ = [here]
+    from _relaunch_warm import entry
+
+    entry.start(names, before)
+
+
+if __name__ == "__main__":
+    start(globals())
+    # fmt: off
+    if __name__ == "never":  # deep, so that the frame has room for what a script needs
+        x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x,
+        x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x,
+        x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x(x, x
+        )))))))))))))))))))))))))))))))))))))))))))))
+    # fmt: on
+    __rl_run__ = __rl_stop__(0)  # a statement of its own: nothing else may be on the frame's stack
+    try:
+        __rl_run__()
+    except BaseException as __rl_error__:
+        __rl_error__.__traceback__ = __rl_error__.__traceback__.tb_next
+        raise

@@ -1,0 +1,344 @@
+"""Takes snapshots: forked processes that wait between two statements until somebody needs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from . import host, morph, spine, wire, world
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+    from typing import Any
+
+FOR_RUNNER = "RELAUNCH_WARM"
+"""Comes with the environment of a resumed process, for us alone: what is new in its spec."""
+_PATIENCE = 0.1
+"""Seconds until we try again where a snapshot was refused."""
+
+
+class Camera:
+    """Takes the snapshots of one process."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        """Make sure that there is a host."""
+        self.spec = spec
+        self.control = spec["control"]
+        self.ledger = world.Ledger()
+        self.children: set[int] = set()
+        self.refused: dict[str, int] = {}
+        self.pid = os.getpid()
+        with open("/proc/self/comm", encoding="utf-8", errors="replace") as file:
+            self.name = file.read().strip()
+        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
+            self.killable = file.read().strip()
+        if self.control >= 0:
+            os.set_inheritable(self.control, False)
+        host.ensure(spec)
+        self.link = self._running(0.0, -1)
+
+    def attach(self, program: spine.Program) -> None:
+        """Take snapshots of this program from now on."""
+        self.ledger.install([sys.prefix, sys.base_prefix, self.spec["run"]])
+        self.ledger.sources = program.files
+        program.shoot = self.shoot
+        self.link.close()
+        self.link = self._running(program.elapsed, program.flags.fd)
+        os.register_at_fork(after_in_child=lambda: self._forked(program))
+
+    def _forked(self, program: spine.Program) -> None:
+        """In a child that the program made itself, nobody stops but to go on in edited code."""
+        program.flags.separate()
+        for version in program.versions:
+            if version.stale:
+                program.flags.set(version.first, version.end)
+
+    def _running(self, elapsed: float, flags: int) -> socket.socket:
+        link = wire.connect(self.spec["run"], self.spec["key"])
+        if flags >= 0:
+            wire.send(link, {"op": "running", "pid": os.getpid(), "elapsed": elapsed}, [flags])
+        for fd in (link.fileno(), flags, self.control):
+            if fd >= 0:
+                found = os.fstat(fd)
+                self.ledger.own_fds[fd] = (found.st_dev, found.st_ino)
+        return link
+
+    def shoot(self, program: spine.Program, number: int, frame: FrameType) -> bool:
+        """Leave a snapshot behind, if one can be taken here; True in a process resumed from it."""
+        began = time.perf_counter()
+        self._bury()
+        why = self._why_not(program, frame)
+        if why:
+            self.refused[why] = self.refused.get(why, 0) + 1
+            program.wait(_PATIENCE)
+            return False
+        world.before_fork()
+        mark = self._mark()
+        if mark < 0:
+            program.wait(_PATIENCE)
+            return False
+        state = world.World(self.ledger)
+        elapsed = program.elapsed
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        pid = spine.fork()
+        if pid:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            self.children.add(pid)
+            program.paid(time.perf_counter() - began)
+            return False
+        try:
+            waiting = _Waiting(self, program, number, frame, elapsed, mark)
+            order = waiting.until_resumed()
+        except BaseException:  # as when the host is gone: the program itself runs elsewhere
+            os._exit(0)
+        self._resume(program, order, state, elapsed, frame)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return True
+
+    def _bury(self) -> None:
+        """Let snapshots that ended go: the program would meet them when it waits for children."""
+        for pid in [*self.children]:
+            try:
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    self.children.discard(pid)
+            except ChildProcessError:
+                self.children.discard(pid)
+
+    def _why_not(self, program: spine.Program, frame: FrameType) -> str:
+        if os.getpid() != self.pid:
+            return "a forked child"
+        if program.never:
+            return program.never
+        caller: FrameType | None = sys._getframe()
+        while caller is not None and caller.f_back is not frame:
+            caller = caller.f_back
+        if caller is None or not morph.is_called_by(caller, frame):
+            return "another tool runs the interpreter"
+        return world.refuse(self.children)
+
+    def _mark(self) -> int:
+        """Ask for the length of the recorded output; -1 when nobody records it."""
+        if self.control < 0:
+            return 0
+        try:
+            os.write(self.control, b"mark")
+            return int(os.read(self.control, 32))
+        except (OSError, ValueError):
+            return -1
+
+    def _resume(
+        self,
+        program: spine.Program,
+        order: _Order,
+        state: world.World,
+        elapsed: float,
+        frame: FrameType,
+    ) -> None:
+        """Put the world back in a process that goes on; what prevents it is said and ends it."""
+        try:
+            os.setsid()
+            _call_ourselves(self.name)
+            _tell("oom_score_adj", self.killable)
+            self.spec.update(json.loads(order.env.pop(FOR_RUNNER, "{}")))
+            program.flags.set(0, len(program.seen))
+            state.restore(order.fds[:3], order.env)
+            vars(sys)["_relaunch_reports"] = order.env.get("RELAUNCH_HOOK", "")
+            self.control = order.fds[3] if len(order.fds) > 3 else -1
+            if self.control >= 0:
+                os.set_inheritable(self.control, False)
+            self.children = set()
+            self.pid = os.getpid()
+            program.began = time.perf_counter() - elapsed
+            program.spent = 0.0
+            program.edit(order.sources, spine.frames(frame))
+            program.due_at = time.perf_counter() + program.often
+            self.link = self._running(elapsed, program.flags.fd)
+        except Exception as error:  # whatever it is, another way must be taken
+            order.answer(f"{type(error).__name__}: {error}")
+            os._exit(0)
+        order.answer("")
+        if self.control >= 0 and os.read(self.control, 8) != b"go":
+            os._exit(0)  # who would have shown our output is gone
+
+
+class _Order:
+    """What a process gets that is to go on."""
+
+    def __init__(self, message: dict[str, Any], fds: list[int], line: socket.socket) -> None:
+        self.sources: dict[str, str] = message["sources"]
+        self.env: dict[str, str] = message["env"]
+        self.fds = fds
+        self._line = line
+
+    def answer(self, why: str) -> None:
+        """Say that it goes on, or why not."""
+        self._line.sendall(why.encode("utf-8", "replace") or b"\0")
+        self._line.close()
+
+
+class _Waiting:
+    """The life of a snapshot: it tells the host what it is, and forks when it is told to."""
+
+    def __init__(
+        self,
+        camera: Camera,
+        program: spine.Program,
+        number: int,
+        frame: FrameType,
+        elapsed: float,
+        mark: int,
+    ) -> None:
+        self.camera = camera
+        self.program = program
+        self.links: dict[int, tuple[int, str]] = {}
+        self.ready: tuple[int, socket.socket] | None = None
+        """A process that has been forked already, and the line to it."""
+        camera.link.close()
+        if camera.control >= 0:
+            os.close(camera.control)
+        _step_aside()
+        self.host = wire.connect(camera.spec["run"], camera.spec["key"])
+        self._introduce(number, frame, elapsed, mark)
+
+    def _introduce(self, number: int, frame: FrameType, elapsed: float, mark: int) -> None:
+        program = self.program
+        loaded = program.version(number)
+        line = loaded.place(number)[2]
+        files = {
+            file: [one.first, one.source.digest]
+            for file, one in program.files.items()
+            if not one.stale
+        }
+        message = {
+            "op": "hello",
+            "pid": os.getpid(),
+            "at": f"{loaded.source.file}:{line}",
+            "site": number,
+            "elapsed": elapsed,
+            "tape": self.camera.spec.get("tape", ""),
+            "mark": mark,
+            "seen": bytes(program.seen).hex(),
+            "files": files,
+            "ledger": self.camera.ledger.manifest(),
+            "lines_seen": self.camera.ledger.lines_seen or program.caught,
+        }
+        wire.send(self.host, message)
+        answer, _ = wire.receive(self.host)
+        if answer and answer.get("need"):
+            texts = {one.source.digest: one.source.text for one in program.files.values()}
+            wanted = {digest: texts[digest] for digest in answer["need"]}
+            wire.send(self.host, {"op": "sources", "sources": wanted})
+            answer, _ = wire.receive(self.host)
+        if not answer or not answer.get("ok"):
+            os._exit(0)
+
+    def until_resumed(self) -> _Order:
+        """Wait; returns only in a new process that is to go on."""
+        while True:
+            talk = self.host.fileno()
+            for one in select.select([talk, *self.links], [], [])[0]:
+                if one != talk:
+                    self._ended(one)
+                    continue
+                try:
+                    message, fds = wire.receive(self.host)
+                except OSError:
+                    message, fds = None, []
+                if message is None:
+                    os._exit(0)
+                order = self._obey(message, fds)
+                if order:
+                    return order
+
+    def _obey(self, message: dict[str, Any], fds: list[int]) -> _Order | None:
+        """Do what the host says; returns an order in the process that is to go on."""
+        if message["op"] not in ("resume", "ready"):
+            return None
+        if self.ready is None:
+            order = self._prepare(fds)
+            if order:
+                return order
+        if message["op"] == "ready":
+            return None
+        self._resume(message, fds)
+        return self._prepare()
+
+    def _prepare(self, foreign: Sequence[int] = ()) -> _Order | None:
+        """Fork the next process ahead of time: large ones take long. It returns with its order.
+
+        `foreign` descriptors are open here for another one.
+        """
+        near, far = socket.socketpair()
+        pid = spine.fork()
+        if pid:
+            far.close()
+            self.ready = (pid, near)
+            return None
+        near.close()
+        self.host.close()
+        for link in (*self.links, *foreign):
+            os.close(link)
+        message, fds = wire.receive(far)
+        if message is None:
+            os._exit(0)
+        return _Order(message, fds, far)
+
+    def _resume(self, message: dict[str, Any], fds: list[int]) -> None:
+        """Hand an order to the process that waits for it, and tell what became of that."""
+        assert self.ready is not None
+        pid, line = self.ready
+        self.ready = None
+        why = b""
+        try:
+            wire.send(line, message, fds)
+            why = line.recv(4096)
+        except OSError:
+            pass
+        line.close()
+        for fd in fds:
+            os.close(fd)
+        if why != b"\0":
+            os.waitpid(pid, 0)
+            words = why.decode("utf-8", "replace") or "it died while it was resumed"
+            wire.send(self.host, {"failed": words, "run": message["run"]})
+            return
+        self.links[os.pidfd_open(pid)] = (pid, message["run"])
+        wire.send(self.host, {"started": pid, "run": message["run"]})
+
+    def _ended(self, link: int) -> None:
+        pid, run = self.links.pop(link)
+        os.close(link)
+        _, status = os.waitpid(pid, 0)
+        wire.send(self.host, {"ended": status, "run": run})
+
+
+def _step_aside() -> None:
+    """Leave the terminal and the streams of the run that goes on."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+    if nothing > 2:
+        os.close(nothing)
+    _call_ourselves("rl-snapshot")
+    _tell("oom_score_adj", "900")
+
+
+def _call_ourselves(name: str) -> None:
+    """Say who we are to those who list processes."""
+    _tell("comm", name)
+
+
+def _tell(name: str, text: str) -> None:
+    try:
+        with open(f"/proc/self/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        pass

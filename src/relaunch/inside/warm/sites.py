@@ -1,0 +1,289 @@
+"""Puts a cheap question between the statements of a program: does somebody want to stop here?
+
+Each place is a *site* with a number and a byte. `if <byte>: stop(<number>)` costs a few nanoseconds
+while the byte is zero, and the program cannot see any of it: byte and function are constants of the
+code object, put there after compiling in place of names.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+from opcode import opmap
+from types import CodeType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+STOP = "__rl_stop__"
+CAUGHT = (1 << 20) - 1
+"""The one number of all places where an exception was caught that somebody may look into."""
+_FLAG = "__rl_flag_%d__"
+_CACHE, _CALL, _EXTENDED, _JUMP, _LOAD_CONST, _LOAD_GLOBAL, _LOAD_NAME, _NOP, _PUSH_NULL = (
+    opmap[name]
+    for name in ("CACHE", "CALL", "EXTENDED_ARG", "JUMP_FORWARD", "LOAD_CONST", "LOAD_GLOBAL",
+                 "LOAD_NAME", "NOP", "PUSH_NULL")
+)  # fmt: skip
+_SMALL = (_LOAD_CONST, opmap.get("LOAD_SMALL_INT", -1))
+_NULL_LAST = sys.version_info >= (3, 13)
+_CALL_UNITS = {(3, 11): 5, (3, 12): 4}.get(sys.version_info[:2], 4)
+"""A call and its caches."""
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+class Block:
+    """A list of statements of a file, in which each place before, between and after has a site."""
+
+    def __init__(self, first: int, path: tuple[Any, ...], body: list[ast.stmt]) -> None:
+        """`first` is the number of its first site, `path` the way to it from the file's top."""
+        self.first = first
+        self.path = path
+        self.body = body
+
+    @property
+    def end(self) -> int:
+        """The site after the last statement."""
+        return self.first + len(self.body)
+
+
+def blocks(tree: ast.Module) -> list[Block]:
+    """List the blocks of a file that have sites, numbered in the order of the text."""
+    found: list[Block] = []
+    count = 0
+    for path, body in _walk(tree):
+        found.append(Block(count, path, body))
+        count += len(body) + 1
+    return found
+
+
+def _walk(
+    node: ast.AST, path: tuple[Any, ...] = (), dead: bool = False
+) -> Iterator[tuple[tuple[Any, ...], list[ast.stmt]]]:
+    """Give path and statements of every block below a node, outer ones first."""
+    for field, body in bodies(node):
+        inner = (*path, field)
+        still = dead or not _can_stop(field)
+        if body and not still and not isinstance(node, ast.ClassDef):
+            yield inner, body
+        for number, statement in enumerate(body):
+            below = still and not isinstance(statement, FUNCTIONS)
+            yield from _walk(statement, (*inner, number), below)
+
+
+def bodies(node: ast.AST) -> Iterator[tuple[Any, list[ast.stmt]]]:
+    """Give the blocks of one statement with the names of their places in it."""
+    if isinstance(node, ast.Match):
+        for number, case in enumerate(node.cases):
+            yield ("case", number), case.body
+        return
+    for field in ("body", "orelse"):
+        body = getattr(node, field, None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+            yield field, body
+    for number, handler in enumerate(getattr(node, "handlers", ())):
+        yield ("handler", number), handler.body
+    if getattr(node, "finalbody", None):
+        yield "finalbody", node.finalbody  # type: ignore[attr-defined]
+
+
+def _can_stop(field: Any) -> bool:
+    """Tell whether one can stop there: not on top of an exception, and not in `finally`.
+
+    The bytecode of `finally` stands several times in the code, once for each way into it.
+    """
+    return bool(field != "finalbody" and field[0] != "handler")
+
+
+def instrument(tree: ast.Module, base: int) -> ast.Module:
+    """Return the file with a question at each site, numbered from `base`; the tree stays as is."""
+    return _Rewriter({id(block.body): base + block.first for block in blocks(tree)}).file(tree)
+
+
+class _Rewriter:
+    def __init__(self, numbers: dict[int, int]) -> None:
+        self.numbers = numbers
+
+    def file(self, tree: ast.Module) -> ast.Module:
+        new = copy.copy(tree)
+        new.body = self.block(tree.body)
+        return new
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Copy a block, with a question before, between and after its statements."""
+        first = self.numbers.get(id(body))
+        if first is None:
+            return [self.statement(one) for one in body]
+        out: list[ast.stmt] = []
+        for number, statement in enumerate(body):
+            if not is_prelude(number, statement):
+                out.append(_question(first + number, _start_of(statement)))
+            out.append(self.statement(statement))
+        out.append(_question(first + len(body), _end_of(body[-1])))
+        return out
+
+    def statement(self, statement: ast.stmt) -> ast.stmt:
+        """Copy a statement with questions in its blocks."""
+        below = list(bodies(statement))
+        if not below:
+            return statement
+        new: Any = copy.copy(statement)
+        for field, body in below:
+            asked = self.block(body)
+            if isinstance(field, str):
+                setattr(new, field, asked)
+            elif field[0] == "case":
+                new.cases = _replaced(new.cases, field[1], asked)
+            else:
+                if _looks_into(statement.handlers[field[1]]):  # type: ignore[attr-defined]
+                    asked.insert(0, _question(CAUGHT, _start_of(body[0])))
+                new.handlers = _replaced(new.handlers, field[1], asked)
+        return new  # type: ignore[no-any-return]
+
+
+def _looks_into(handler: ast.ExceptHandler) -> bool:
+    """Tell whether a handler may keep the exception, or show it with its lines."""
+    return bool(handler.name) or any(isinstance(node, ast.Call) for node in ast.walk(handler))
+
+
+def _replaced(parts: list[Any], number: int, body: list[ast.stmt]) -> list[Any]:
+    part = copy.copy(parts[number])
+    part.body = body
+    return [*parts[:number], part, *parts[number + 1 :]]
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    """Tell whether a statement is a text and nothing else."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def is_prelude(index: int, statement: ast.stmt) -> bool:
+    """Tell whether a statement must stay at the very top of its block, before any site."""
+    return (index == 0 and is_docstring(statement)) or _is_future(statement)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def _start_of(statement: ast.stmt) -> tuple[int, int]:
+    for decorator in getattr(statement, "decorator_list", ()):
+        return decorator.lineno, decorator.col_offset
+    return statement.lineno, statement.col_offset
+
+
+def _end_of(statement: ast.stmt) -> tuple[int, int]:
+    return statement.end_lineno or statement.lineno, statement.end_col_offset or 0
+
+
+def _question(number: int, where: tuple[int, int]) -> ast.stmt:
+    """Write `if flag.x: stop.x(number)`; the attributes make room for what will stand there."""
+    flag = ast.Attribute(ast.Name(_FLAG % number, ast.Load()), "x", ast.Load())
+    stop = ast.Attribute(ast.Name(STOP, ast.Load()), "x", ast.Load())
+    call = ast.Expr(ast.Call(stop, [ast.Constant(number)], []))
+    question = ast.If(flag, [call], [])
+    for node in ast.walk(question):
+        node.lineno, node.col_offset = where  # type: ignore[attr-defined]
+        node.end_lineno, node.end_col_offset = where  # type: ignore[attr-defined]
+    return question
+
+
+# --- after compiling
+
+
+def finished(code: CodeType, flag_of: Callable[[int], object], stop: object) -> CodeType:
+    """Put flags and `stop` themselves in the place of their names, here and in all code below."""
+    consts = [
+        finished(const, flag_of, stop) if isinstance(const, CodeType) else const
+        for const in code.co_consts
+    ]
+    ours = {n: name for n, name in enumerate(code.co_names) if name.startswith("__rl_")}
+    raw = bytearray(code.co_code)
+    stop_at = -1
+    for start, end, index in _loads(raw, ours) if ours else ():
+        name = ours[index]
+        if name != STOP:
+            _write(raw, start, end, len(consts), called=False)
+            consts.append(flag_of(int(name[len(_FLAG) - 4 : -2])))
+            continue
+        if stop_at < 0:
+            stop_at = len(consts)
+            consts.append(stop)
+        _write(raw, start, end, stop_at, called=True)
+    names = tuple("" if n in ours else name for n, name in enumerate(code.co_names))
+    return code.replace(co_code=bytes(raw), co_consts=tuple(consts), co_names=names)
+
+
+def _instructions(raw: bytes | bytearray) -> Iterator[tuple[int, int, int, int]]:
+    """Give start (with prefixes), end (with caches), operation and argument of each instruction."""
+    at, start, extended = 0, 0, 0
+    size = len(raw)
+    while at < size:
+        op, arg = raw[at], raw[at + 1] | extended
+        at += 2
+        if op == _EXTENDED:
+            extended = arg << 8
+            continue
+        while at < size and raw[at] == _CACHE:
+            at += 2
+        yield start, at, op, arg
+        start, extended = at, 0
+
+
+def _loads(raw: bytearray, ours: dict[int, str]) -> Iterator[tuple[int, int, int]]:
+    """Give the room of each load of one of our names and its attribute, and the name."""
+    found = -1
+    first = 0
+    for start, end, op, arg in list(_instructions(raw)):
+        if found >= 0:
+            yield first, end, found
+            found = -1
+        elif op in (_LOAD_GLOBAL, _LOAD_NAME):
+            index = arg >> 1 if op == _LOAD_GLOBAL else arg
+            if index in ours:
+                found, first = index, start
+
+
+def _write(raw: bytearray, start: int, end: int, index: int, *, called: bool) -> None:
+    """Write the load of a constant, and a jump over what is left of the room."""
+    units = [(_EXTENDED, index >> shift & 0xFF) for shift in (24, 16, 8) if index >> shift]
+    units.append((_LOAD_CONST, index & 0xFF))
+    if called:  # a function that is called has a nothing beside it
+        units.insert(len(units) if _NULL_LAST else 0, (_PUSH_NULL, 0))
+    left = (end - start) // 2 - len(units)
+    if left:
+        units.append((_JUMP, left - 1))
+        units += [(_NOP, 0)] * (left - 1)
+    for number, unit in enumerate(units):
+        raw[start + 2 * number : start + 2 * number + 2] = bytes(unit)
+
+
+def stop_calls(code: CodeType) -> dict[int, int]:
+    """Find where code calls `stop`: site to the offset of that call."""
+    found: dict[int, int] = {}
+    ours = {n for n, c in enumerate(code.co_consts) if getattr(c, "__name__", "") == STOP}
+    waiting, number = False, -1
+    for _, end, op, arg in _instructions(code.co_code) if ours else ():
+        if op == _LOAD_CONST and arg in ours:
+            waiting, number = True, -1
+        elif waiting and op in _SMALL and number < 0:
+            number = code.co_consts[arg] if op == _LOAD_CONST else arg
+        elif waiting and op == _CALL:
+            found[number] = end - 2 * _CALL_UNITS
+            waiting = False
+    return found
+
+
+def codes_of(code: CodeType) -> Iterator[CodeType]:
+    """Give a code object and all below it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from codes_of(const)

@@ -1,0 +1,339 @@
+"""The running program as we know it: its sources, how far it came, and its snapshots.
+
+`stop(n)` is called by the program itself, between two statements, when the flag there is set: the
+first time it comes by, and now and then in loops. There it may leave a snapshot behind; and there,
+after an edit, a function that is still running gets its new code.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import ctypes
+import linecache
+import os
+from sys import _getframe
+from time import perf_counter
+from types import CodeType, FrameType
+
+from . import compare, linetable, morph, quiet, sites
+from .flags import Flags
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Rewrite = Callable[[ast.Module, str], object]
+
+_OFTEN = 0.05
+"""Seconds between two snapshots at the least."""
+_SHARE = 0.06
+"""Of the program's time that snapshots may take."""
+_GENERATORS = 0x2A0
+_LINES = ("lineno", "co_lines", "co_positions", "findCaller", "getsourcelines")
+"""Words of programs that look at the numbers of their lines."""
+
+
+class CannotResume(Exception):
+    """This snapshot cannot go on with these sources."""
+
+
+class Loaded:
+    """One version of a source file that is or was in use."""
+
+    def __init__(
+        self, source: compare.Source, first: int, code: CodeType, rewrite: Rewrite | None
+    ) -> None:
+        self.rewrite = rewrite
+        self.source = source
+        self.first = first
+        self.end = first + source.size
+        self.code = code
+        self.stale = False
+
+    def site(self, path: tuple[Any, ...], index: int) -> int:
+        """Return the number of a site in this version."""
+        for block in self.source.blocks:
+            if block.path == path and index <= len(block.body):
+                return self.first + block.first + index
+        raise CannotResume(f"{self.source.file} has no such place any more")
+
+    def at(self, line: int) -> int:
+        """Return the site before the first statement that begins at a line or below it."""
+        found = [
+            (statement.lineno, -block.first, self.first + block.first + index)
+            for block in self.source.blocks
+            for index, statement in enumerate(block.body)
+            if statement.lineno >= line and not sites.is_prelude(index, statement)
+        ]
+        return min(found)[2] if found else -1
+
+    def place(self, number: int) -> tuple[tuple[Any, ...], int, int]:
+        """Return block, index and line of a site."""
+        number -= self.first
+        for block in reversed(self.source.blocks):
+            if block.first <= number:
+                index = number - block.first
+                after = index >= len(block.body)
+                statement = block.body[-1 if after else index]
+                line = (statement.end_lineno or 0) if after else statement.lineno
+                return block.path, index, line
+        raise CannotResume("no such place")
+
+
+class Program:
+    """What runs in this process."""
+
+    def __init__(self) -> None:
+        self.flags = Flags()
+        self.flags.set(sites.CAUGHT, sites.CAUGHT + 1)
+        self.seen = bytearray()
+        self.files: dict[str, Loaded] = {}
+        self.versions: list[Loaded] = []
+        """Every version of every file there ever was, by their first sites."""
+        self.began = perf_counter()
+        self.spent = 0.0
+        self.due_at = self.began + _OFTEN
+        self.often = _OFTEN
+        self.asked: list[tuple[str, int]] = []
+        """Files and lines at which there must be a snapshot."""
+        self.wanted: set[int] = set()
+        """The sites there."""
+        self.caught = False
+        """The program may know the numbers of its lines, as from an exception that it caught."""
+        self.never = ""
+        """Why no snapshot can be taken any more; empty while they can."""
+
+        def call(number: int) -> None:
+            before = quiet.enter()
+            try:
+                self.stop(number)
+            except (morph.CannotMorph, CannotResume) as error:
+                give_up(f"{error}")
+            except RecursionError:  # the program is as deep as it can be: it must not fail of us
+                self.seen[number] = 1
+            finally:
+                quiet.leave(before)
+
+        call.__name__ = sites.STOP
+        self.call = call
+        """What the program calls; a plain function, so that Python returns from it straight."""
+        self.shoot: Callable[[Program, int, FrameType], bool] = lambda *_: False
+        """Takes a snapshot; True in a process that was resumed from it."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the program has run, those before its snapshot included."""
+        return perf_counter() - self.began
+
+    # --- sources
+
+    def load(
+        self, text: str, file: str, known: bytes = b"", rewrite: Rewrite | None = None
+    ) -> Loaded:
+        """Read a file of the project and number its sites; SyntaxError as Python would say it.
+
+        `rewrite` changes the tree before it is compiled, as pytest does with assertions.
+        """
+        source = compare.Source(text, file)
+        if any(word in text for word in _LINES):
+            self.caught = True
+        first = len(self.seen)
+        tree = sites.instrument(source.tree, first)
+        if rewrite is not None:
+            tree = copy.deepcopy(tree)
+            rewrite(tree, text)
+        plain = compile(tree, file, "exec", dont_inherit=True)
+        code = morph.padded(sites.finished(plain, self.flags.flag, self.call))
+        loaded = Loaded(source, first, code, rewrite)
+        self.seen += known or bytes(source.size)
+        self.flags.set(loaded.first, loaded.end)
+        self.files[file] = loaded
+        self.versions.append(loaded)
+        self.wanted.update(loaded.at(line) for name, line in self.asked if _is_named(file, name))
+        return loaded
+
+    def version(self, number: int) -> Loaded:
+        """Return the version of a file that a site belongs to."""
+        low, high = 0, len(self.versions)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.versions[middle].first <= number:
+                low = middle
+            else:
+                high = middle
+        return self.versions[low]
+
+    # --- between two statements
+
+    def stop(self, number: int) -> None:
+        """Look what is to be done here, in the frame that is two above."""
+        if number == sites.CAUGHT:
+            self.caught = True
+            self.flags.clear(number)
+            return
+        if self.version(number).stale:
+            number = self._renew(number, _getframe(2))
+        self.flags.clear(number)
+        due = perf_counter() >= self.due_at or number in self.wanted
+        self.wanted.discard(number)
+        if due and self.shoot(self, number, _getframe(2)) and self.version(number).stale:
+            number = self._renew(number, _getframe(2))
+        self.seen[number] = 1
+
+    def rest(self) -> None:
+        """Take no more snapshots: the program is over but for what it does at its very end."""
+        self.due_at = float("inf")
+
+    def paid(self, seconds: float) -> None:
+        """Note what a snapshot cost, and when the next one pays."""
+        self.spent += seconds
+        self.wait(max(seconds / _SHARE, self.began + self.spent / _SHARE - perf_counter()))
+
+    def wait(self, seconds: float) -> None:
+        """Take no snapshot for so long; with `often` zero, as tests have it, at every place."""
+        self.due_at = perf_counter() + (max(self.often, seconds) if self.often else 0.0)
+
+    # --- after an edit
+
+    def edit(self, texts: dict[str, str], stack: list[FrameType]) -> None:
+        """Take new sources for old ones, in a process that was just resumed.
+
+        CannotResume if a function that is running cannot go on in them.
+        """
+        for file, text in texts.items():
+            old = self.files.get(file)
+            if old is None or old.source.text == text:
+                continue
+            seen = self.seen[old.first : old.end]
+            file = old.source.file  # the very text: Python knows equal files by its address
+            new_source = compare.Source(text, file)
+            # The host has looked at names; `symtable` would cost a level of recursion here.
+            why, moves = compare.compare(old.source, new_source, seen, names=False)
+            if why:
+                raise CannotResume(why)
+            new = self.load(text, file, _carried(old, new_source, seen), old.rewrite)
+            old.stale = True
+            self.flags.set(old.first, old.end)
+            self._check(old, new, stack)
+            if moves.any:
+                self._move(old, stack, moves)
+            linecache.cache.pop(file, None)
+
+    def _check(self, old: Loaded, new: Loaded, stack: list[FrameType]) -> None:
+        for frame in stack:
+            if frame.f_code.co_filename == old.source.file and _has_sites(frame.f_code):
+                twin = _named(new.code, frame.f_code)
+                why = morph.fits(frame.f_code, twin) if twin else "it is not there any more"
+                if why:
+                    raise CannotResume(f"{frame.f_code.co_qualname}: {why}")
+
+    def _move(self, old: Loaded, stack: list[FrameType], moves: compare.Moves) -> None:
+        """Correct the lines of code that goes on as it is: to its next site, or for good."""
+        codes = [frame.f_code for frame in stack if frame.f_code.co_filename == old.source.file]
+        codes += [
+            code
+            for code in sites.codes_of(old.code)
+            if code.co_flags & _GENERATORS or not _has_sites(code)
+        ]
+        for code in {id(code): code for code in codes}.values():
+            linetable.move(code, moves)
+
+    def _renew(self, number: int, frame: FrameType) -> int:
+        """Give a running function its new code; returns the number of the site there."""
+        old = self.version(number)
+        new = self.files[old.source.file]
+        path, index, _ = old.place(number)
+        number = new.site(path, index)
+        code, call = _call_at(new.code, frame.f_code, number)
+        function = morph.function_of(frame)
+        if function is not None and function.__code__.co_filename == code.co_filename:
+            function.__code__ = code
+        morph.morph(frame, code, call)
+        return number
+
+
+def _carried(old: Loaded, new: compare.Source, seen: bytearray) -> bytes:
+    """Return what is known to have been executed, for the sites of another version."""
+    first = {block.path: block for block in new.blocks}
+    carried = bytearray(new.size)
+    for block in old.source.blocks:
+        twin = first.get(block.path)
+        if twin is None:
+            continue
+        for index in range(min(len(block.body), len(twin.body)) + 1):
+            if seen[block.first + index]:
+                at_end = index == len(block.body)
+                carried[twin.first + (len(twin.body) if at_end else index)] = 1
+    return bytes(carried)
+
+
+def _is_named(file: str, name: str) -> bool:
+    """Tell whether a person would call a file so: by its path, or the end of it."""
+    return file == name or file.endswith(f"/{name}")
+
+
+def _has_sites(code: CodeType) -> bool:
+    """Tell whether code comes by sites: lambdas and comprehensions do not."""
+    return code.co_name[:1] != "<" or code.co_name == "<module>"
+
+
+def _named(code: CodeType, like: CodeType) -> CodeType | None:
+    """Find the code of the same function, by its name."""
+    for one in sites.codes_of(code):
+        if one.co_qualname == like.co_qualname:
+            return one
+    return None
+
+
+def _call_at(code: CodeType, like: CodeType, number: int) -> tuple[CodeType, int]:
+    """Find the code in which a site is, and where in it."""
+    for one in sites.codes_of(code):
+        if one.co_qualname == like.co_qualname:
+            call = sites.stop_calls(one).get(number)
+            if call is not None:
+                return one, call
+    raise morph.CannotMorph(f"{like.co_qualname} has no such place")
+
+
+def fork() -> int:
+    """Fork as `os.fork` does, without its warning about threads: those that hurt were refused."""
+    api = ctypes.pythonapi
+    api.PyOS_BeforeFork()
+    pid = ctypes.PyDLL(None).fork()
+    if pid == 0:
+        api.PyOS_AfterFork_Child()
+    else:
+        api.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise OSError("no more processes")
+    return int(pid)
+
+
+def frames(innermost: FrameType) -> list[FrameType]:
+    """List the frames of the program, innermost first."""
+    found = []
+    frame: FrameType | None = innermost
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def memory_of(pid: int) -> int:
+    """Return what only this process has of its memory and its share of the rest, in bytes."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def give_up(why: str) -> None:
+    """End the program: what it would do from here on is not what its sources say."""
+    os.write(2, f"rl: this warm run cannot go on: {why}; rl warm stop\n".encode())
+    os._exit(125)

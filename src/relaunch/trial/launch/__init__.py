@@ -1,0 +1,1 @@
+"""Ways to start the program other than plainly."""

@@ -1,0 +1,400 @@
+"""Warm relaunches from outside: cold the first time, then on from above the edit."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.supervising import PATIENCE_S, Screen, is_running, wait_until
+
+BEGIN = """\
+import os, signal, subprocess, sys, time
+print("begin")
+print("careful", file=sys.stderr)
+time.sleep(0.3)
+"""
+
+
+@pytest.fixture
+def warm(world):
+    run = world.root / "run"
+    run.mkdir(mode=0o700)
+    world.env["XDG_RUNTIME_DIR"] = str(run)
+    yield world
+    world.rl("warm", "stop")
+
+
+def edit(world, *lines):
+    world.write("train.py", BEGIN + "".join(f"{line}\n" for line in lines))
+
+
+def first(world, *options, **more):
+    return world.rl("warm", *options, "--", sys.executable, "train.py", **more)
+
+
+def trial(world, trial_id, name):
+    return json.loads((world.journal / "trials" / trial_id / name).read_text())
+
+
+def programs(world):
+    return json.loads(world.rl("warm", "status", "--json").stdout)["programs"]
+
+
+def snapshots(world):
+    return [one for program in programs(world) for one in program["snapshots"]]
+
+
+def running(world, *words):
+    """Start a resumed run and wait until it says `ready`."""
+    process = world.start(["rl", "warm", *words])
+    shown = b""
+    while b"ready" not in shown:
+        block = os.read(process.stdout.fileno(), 4096)
+        assert block, process.stderr.read()
+        shown += block
+    return process
+
+
+# --- as a cold run
+
+
+def test_after_an_edit_it_goes_on_above_it_and_shows_all_output(warm):
+    edit(warm, "print('old')")
+    cold = first(warm)
+    assert "rl: cold: no snapshots yet" in cold.stderr
+    edit(warm, "print('new')", "sys.exit(3)")
+    again = warm.rl("warm")
+    assert (again.returncode, again.stdout) == (3, "begin\nnew\n")
+    assert "rl: resumed at train.py:5 (" in again.stderr
+    assert " instead of 0.3" in again.stderr
+    assert "\ncareful\n" in again.stderr
+    assert trial(warm, "1", "start.json")["warm"] is True
+    assert trial(warm, "1", "end.json")["cold"] == "no snapshots yet"
+    resumed = trial(warm, "2", "end.json")["resumed"]
+    assert resumed["at"] == "train.py:5"
+    assert 0.3 <= resumed["saved_s"] < 3
+    assert "resumed at train.py:5" in warm.rl("show").stdout
+
+
+def test_a_chain_of_edits_goes_on_from_each_other(warm):
+    edit(warm, "print('1')")
+    first(warm)
+    for number in range(2, 6):
+        edit(warm, f"print('{number}')", "time.sleep(0.2)", "print('end')")
+        done = warm.rl("warm")
+        assert done.stdout == f"begin\n{number}\nend\n"
+        assert "resumed at" in done.stderr
+
+
+def test_it_dies_of_the_same_signal(warm):
+    edit(warm, "pass")
+    first(warm)
+    edit(warm, "print('last', flush=True)", "os.kill(os.getpid(), signal.SIGTERM)")
+    done = warm.rl("warm")
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "begin\nlast\n")
+    assert trial(warm, "2", "end.json")["signal"] == signal.SIGTERM
+
+
+def test_a_failure_after_the_edit_is_known_by_its_signature(warm):
+    edit(warm, "pass")
+    first(warm)
+    edit(warm, "raise ValueError('loss is nan')")
+    done = warm.rl("warm")
+    assert done.returncode == 1
+    assert (
+        trial(warm, "2", "end.json")["signature"]["title"] == "train.py:5 ValueError: loss is nan"
+    )
+
+
+def test_what_is_typed_goes_to_the_resumed_program(warm):
+    edit(warm, "print('old')")
+    first(warm)
+    edit(warm, "print('got', sys.stdin.read())")
+    assert warm.rl("warm", input="words").stdout == "begin\ngot words\n"
+
+
+def test_a_long_output_is_shown_again_byte_for_byte(warm):
+    lines = "for n in range(60000): print('line', n, 'x' * 20)"
+    warm.write("train.py", f"import time\n{lines}\ntime.sleep(0.3)\nprint('old')\n")
+    cold = first(warm)
+    warm.write("train.py", f"import time\n{lines}\ntime.sleep(0.3)\nprint('new')\n")
+    done = warm.rl("warm")
+    assert "resumed at" in done.stderr
+    assert done.stdout == cold.stdout.removesuffix("old\n") + "new\n"
+
+
+# --- signals and ends
+
+
+def test_signals_reach_the_resumed_program_once(warm):
+    edit(warm, "pass")
+    first(warm)
+    edit(
+        warm,
+        # Not print: `ready` is read before the print that wrote it has returned.
+        "signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'usr1\\n'))",
+        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'term\\n'), sys.exit(9)))",
+        "print('ready', flush=True)",
+        "while True: time.sleep(0.01)",
+    )
+    process = running(warm)
+    process.send_signal(signal.SIGUSR1)
+    shown = os.read(process.stdout.fileno(), 100)
+    assert shown == b"usr1\n", process.stderr.read()
+    process.send_signal(signal.SIGTERM)
+    shown, _ = process.communicate(timeout=PATIENCE_S)
+    assert (shown, process.returncode) == (b"term\n", 9)
+
+
+def test_a_timeout_ends_the_resumed_program(warm):
+    edit(warm, "pass")
+    first(warm)
+    note = warm.project / "pid"
+    edit(warm, f"open({str(note)!r}, 'w').write(str(os.getpid()))", "time.sleep(100)")
+    done = warm.rl("warm", "--timeout", "1")
+    assert done.returncode == 124
+    assert "resumed at" in done.stderr
+    assert not is_running(int(note.read_text()))
+
+
+@pytest.mark.parametrize("ignores", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_the_resumed_program_does_not_outlive_a_killed_rl(warm, ignores):
+    edit(warm, "pass")
+    first(warm)
+    note = warm.project / "pid"
+    edit(
+        warm,
+        ignores,
+        f"open({str(note)!r}, 'w').write(str(os.getpid()))",
+        "print('ready', flush=True)",
+        "time.sleep(100)",
+    )
+    process = running(warm)
+    process.kill()
+    process.communicate(timeout=PATIENCE_S)
+    wait_until(lambda: not is_running(int(note.read_text())))
+    assert snapshots(warm)
+
+
+def test_who_outlives_a_resumed_program_is_ended_with_it(warm):
+    edit(warm, "pass")
+    first(warm)
+    edit(warm, "print(subprocess.Popen(['sleep', '1003']).pid)")
+    done = warm.rl("warm")
+    assert "resumed at" in done.stderr
+    assert "ended 1 process that outlived it" in done.stderr
+    assert not is_running(int(done.stdout.split()[-1]))
+
+
+def test_who_outlives_a_cold_run_is_ended_but_not_its_snapshots(warm):
+    edit(warm, "print(subprocess.Popen(['sleep', '1004']).pid)")
+    done = first(warm)
+    assert "ended 1 process that outlived it" in done.stderr
+    assert not is_running(int(done.stdout.split()[-1]))
+    assert snapshots(warm)
+
+
+def test_a_killed_host_or_snapshot_never_leaves_it_hanging(warm):
+    edit(warm, "pass")
+    first(warm)
+    edit(warm, "print('ready', flush=True)", "time.sleep(0.5)", "print('done')")
+    process = running(warm)
+    (host,) = programs(warm)
+    os.kill(host["pid"], signal.SIGKILL)
+    shown, said = process.communicate(timeout=PATIENCE_S)
+    assert (shown, process.returncode) == (b"done\n", 125)
+    assert b"its host was killed" in said
+    wait_until(lambda: not any(is_running(one["pid"]) for one in host["snapshots"]))
+    assert "no snapshots yet" in warm.rl("warm").stderr
+
+    edit(warm, "print('ready', flush=True)", "time.sleep(100)")
+    process = running(warm)
+    for one in snapshots(warm):
+        os.kill(one["pid"], signal.SIGKILL)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == -signal.SIGKILL
+
+
+# --- on a terminal
+
+
+def test_on_a_terminal_it_looks_and_is_interrupted_as_a_cold_run(warm):
+    edit(warm, "print('old')")
+    argv = [sys.executable, "-m", "relaunch", "warm", "--", sys.executable, "train.py"]
+    cold = _on_terminal(warm, argv)
+    assert cold.end() == 0
+    edit(
+        warm,
+        "print('new', input('name? '))",
+        "try: time.sleep(100)",
+        "except KeyboardInterrupt: sys.exit(5)",
+    )
+    screen = _on_terminal(warm, argv)
+    shown = screen.until(b"name? ")
+    assert b"resumed at" in shown
+    assert b"\r\nbegin\r\ncareful\r\nname? " in shown
+    assert b"\r\r\n" not in shown
+    screen.type(b"ada\n")
+    screen.until(b"new ada\r\n")
+    screen.type(b"\x03")
+    assert screen.end() == 5
+    for one in (cold, screen):
+        one.close()
+
+
+def test_ctrl_z_stops_the_resumed_program_and_fg_lets_it_go_on(warm):
+    edit(warm, "pass")
+    command = f"{sys.executable} -m relaunch warm"
+    shell = _on_terminal(warm, ["bash", "--norc", "--noprofile", "-i"])
+    shell.until(b"$ ")
+    shell.type(f"{command} -- {sys.executable} train.py\n".encode())
+    shell.until(b"exit 0 in")
+    note = warm.project / "pid"
+    edit(
+        warm,
+        f"open({str(note)!r}, 'w').write(str(os.getpid()))",
+        "print('rea' + 'dy')",
+        "print('got', input())",
+    )
+    shell.type(f"{command}\n".encode())
+    shell.until(b"ready\r\n")
+    shell.type(b"\x1a")
+    shell.until(b"Stopped")
+    wait_until(lambda: _state(int(note.read_text())) == "T")
+    shell.type(b"fg\n")
+    wait_until(lambda: _state(int(note.read_text())) == "S")
+    shell.type(b"words\n")
+    shell.until(b"got words\r\n")
+    shell.until(b"exit 0 in")
+    shell.close()
+
+
+def _on_terminal(world, argv):
+    there = ["sh", "-c", 'cd "$0" && exec "$@"', str(world.project), *argv]
+    return Screen(*there, env={**world.env, "PS1": "$ "})
+
+
+def _state(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+# --- other ways
+
+
+def test_when_a_snapshot_cannot_go_on_it_runs_cold_once(warm):
+    edit(warm, "print('old')")
+    first(warm)
+    for tape in (warm.root / "run/relaunch").glob("*.tape"):
+        tape.write_bytes(b"")
+    edit(warm, "print('new')")
+    done = warm.rl("warm")
+    assert done.stdout == "begin\nnew\n"
+    assert "rl: cold: train.py:5 did not go on: " in done.stderr
+
+
+def test_other_words_another_environment_or_no_terminal_have_snapshots_of_their_own(warm):
+    edit(warm, "print(sys.argv[1:], os.environ.get('MODE'))")
+    first(warm)
+    more = warm.rl("warm", "--", sys.executable, "train.py", "x")
+    assert "no snapshots yet" in more.stderr
+    other = first(warm, env={"MODE": "fast"})
+    assert "no snapshots yet" in other.stderr
+    assert "fast" in other.stdout
+    joined = warm.shell(f"rl warm -- {sys.executable} train.py 2>&1")
+    assert "no snapshots yet" in joined.stdout
+
+
+def test_what_cannot_be_warm_runs_plainly_and_says_why(warm):
+    done = warm.rl("warm", "--", "sh", "-c", "echo hello; exit 4")
+    assert (done.returncode, done.stdout) == (4, "hello\n")
+    assert "rl: cold: `sh` is no Python program that can be read" in done.stderr
+    module = warm.rl("warm", "--", sys.executable, "-m", "this")
+    assert module.returncode == 0
+    assert "rl: cold: `python -m this` has no snapshots yet" in module.stderr
+
+
+def test_a_plain_relaunch_of_a_warm_trial_is_plain(warm):
+    edit(warm, "print('x')")
+    first(warm)
+    plain = warm.rl()
+    assert plain.stdout == "begin\nx\n"
+    assert "cold" not in plain.stderr
+    assert "warm" not in trial(warm, "1.2", "start.json")
+    assert "resumed at" in warm.rl("warm").stderr
+
+
+def test_status_lists_the_snapshots_and_stop_ends_them(warm):
+    assert "no snapshots" in warm.rl("warm", "status").stderr
+    edit(warm, "print('x')")
+    first(warm)
+    (program,) = programs(warm)
+    pids = [one["pid"] for one in program["snapshots"]]
+    assert pids
+    assert all(is_running(pid) for pid in pids)
+    shown = warm.rl("warm", "status").stdout
+    assert "train.py:5" in shown
+    assert "MiB" in shown
+    other = warm.root / "home"
+    assert warm.rl("warm", "status", cwd=other).stdout == ""
+    assert "ended 0 snapshots" in warm.rl("warm", "stop", cwd=other).stderr
+    assert "train.py:5" in warm.rl("warm", "status", "--all", cwd=other).stdout
+    assert "rl: ended" in warm.rl("warm", "stop").stderr
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+    assert programs(warm) == []
+
+
+def test_verify_finds_what_a_cold_run_does_otherwise(warm):
+    edit(warm, "print('same')")
+    first(warm)
+    same = warm.rl("warm", "--verify")
+    assert same.returncode == 0
+    assert "verified" in same.stderr
+    warm.write("train.py", BEGIN.replace("begin", "{os.getpid()}").replace('"{', 'f"{'))
+    first(warm)
+    other = warm.rl("warm", "--verify")
+    assert other.returncode == 1
+    assert "NOT as a cold run: standard output differs in line 1" in other.stderr
+    place = other.stderr.partition("resumed at ")[2].split()[0]
+    assert f"resumed at {place} " not in warm.rl("warm").stderr
+    verdict = trial(warm, "2.2", "verified.json")
+    assert verdict["difference"].startswith("standard output differs in line 1")
+
+
+def test_every_save_is_a_relaunch(warm):
+    edit(warm, "print('one')")
+    process = warm.start(["rl", "warm", "--watch", "--", sys.executable, "train.py"])
+    _read_until(process.stdout, b"one\n")
+    _read_until(process.stderr, b"watching")
+    edit(warm, "print('two')")
+    _read_until(process.stdout, b"two\n")
+    _read_until(process.stderr, b"watching")
+    edit(warm, "print('three')")
+    _read_until(process.stdout, b"three\n")
+    _read_until(process.stderr, b"watching")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE_S) == 0
+    process.communicate()
+
+
+def _read_until(stream, wanted):
+    shown = b""
+    deadline = time.monotonic() + PATIENCE_S
+    while wanted not in shown and time.monotonic() < deadline:
+        block = os.read(stream.fileno(), 4096)
+        assert block, shown
+        shown += block
+    assert wanted in shown
+
+
+def test_a_plain_launch_loads_nothing_of_it(warm):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "relaunch", "--", "true"],
+        env=warm.env, cwd=warm.project, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "relaunch.trial.engine" in done.stderr
+    for module in ("launch.warm", "launch.words", "proc.tape", "proc.standin", "_socket"):
+        assert module not in done.stderr

@@ -1,0 +1,3 @@
+# mypy: ignore-errors
+name = "odd"
+print("loading", __name__)

@@ -1,0 +1,3 @@
+# mypy: ignore-errors
+print("about to break")
+value = 1 // 0

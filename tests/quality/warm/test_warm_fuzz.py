@@ -1,0 +1,89 @@
+"""Warm relaunch against cold: every shape of program, edited at random, must do the same both ways.
+
+`RELAUNCH_WARM_PAIRS=20000` (that is `make soak`) says how many pairs in all, `RELAUNCH_WARM_SEED`
+which edits, `RELAUNCH_WARM_PYTHON` which Python the programs run on. What differs is kept, with the
+command that repeats it.
+"""
+
+import dataclasses
+import fcntl
+import json
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.quality.warm import edits, harness
+
+PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS", "2050"))
+SEED = int(os.environ.get("RELAUNCH_WARM_SEED", "1"))
+KEEP = Path(os.environ.get("RELAUNCH_WARM_KEEP", Path(tempfile.gettempdir()) / "warm_mismatches"))
+SHAPES = harness.programs()
+
+
+@pytest.mark.parametrize("program", SHAPES, ids=lambda program: program.name)
+def test_an_edited_program_relaunched_warm_does_what_it_does_cold(
+    program, tmp_path_factory, capfd
+) -> None:
+    share = -(-PAIRS // len(SHAPES))
+    tally = harness.session(program, SEED, share, harness.python_of_tests(), KEEP)
+    _count(tally, tmp_path_factory.getbasetemp().parent / "tallies", capfd)
+    assert not tally.mismatches, "\n\n".join(tally.mismatches)
+    assert tally.resumed > 0, f"nothing was resumed: {tally}"
+
+
+def _count(tally: harness.Tally, file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Add to what was counted by all workers; the last one prints the sum."""
+    with file.open("a+") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.write(json.dumps(harness.to_json(tally)) + "\n")
+        stream.flush()
+        stream.seek(0)
+        tallies = [harness.from_json(json.loads(line)) for line in stream]
+    if len(tallies) == len(SHAPES):
+        total = harness.Tally()
+        for one in tallies:
+            total.add(one)
+        with capfd.disabled():
+            print(f"\nwarm against cold, {total}", file=sys.stderr)
+
+
+def test_there_are_enough_shapes_of_programs() -> None:
+    assert len(SHAPES) >= 28
+
+
+@pytest.mark.parametrize("label", [*edits.EDITS])
+def test_an_edit_fits_some_program_and_still_compiles(label) -> None:
+    texts = [path.read_text() for path in sorted(harness.PROGRAMS.rglob("*.py"))]
+    made = (
+        (text, edits.EDITS[label](text, random.Random(seed))) for seed in range(8) for text in texts
+    )
+    assert any(new not in (None, text) and edits.compiles(new or "") for text, new in made)
+
+
+def test_the_same_random_numbers_make_the_same_edits() -> None:
+    text = (harness.PROGRAMS / "trainer" / "main.py").read_text()
+    one, other = (edits.edit(text, random.Random(5)) for _ in range(2))
+    assert one == other
+    assert one[0] != text
+
+
+def test_a_difference_is_seen_kept_and_can_be_repeated(tmp_path, monkeypatch) -> None:
+    """Warm runs that say too much are made up here, to see that they would not pass."""
+    honest = harness.Warm.warm
+
+    def boasting(self, argv, give_up=lambda: False):
+        result = honest(self, argv, give_up)
+        return dataclasses.replace(result, out=result.out + b"and more\n")
+
+    monkeypatch.setattr(harness.Warm, "warm", boasting)
+    program = harness.PROGRAMS / "defaults"
+    tally = harness.session(program, 1, 1, harness.python_of_tests(), tmp_path)
+    assert "+and more" in tally.mismatches[0]
+    (case,) = tmp_path.iterdir()
+    assert "repeats" in (case / "README").read_text()
+    assert harness.repeat(case) == 1
+    monkeypatch.undo()
+    assert harness.repeat(case) == 0
