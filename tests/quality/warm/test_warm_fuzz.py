@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from tests.quality.warm import edits, harness
 
-PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS", "2050"))
+CI = os.environ.get("RELAUNCH_CI") == "1"
+PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS", "2050" if CI else "205"))
 SEED = int(os.environ.get("RELAUNCH_WARM_SEED", "1"))
 KEEP = Path(os.environ.get("RELAUNCH_WARM_KEEP", Path(tempfile.gettempdir()) / "warm_mismatches"))
 SHAPES = harness.programs()

@@ -42,6 +42,8 @@ _KIND_ONLY = frozenset(
 _MAYBE_FOLDER = "absent or dir"
 _NOT_NOTED = (".pyc", ".so", ".pyd", ".pth")
 _PYTEST_ORDERS = ("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--sw")
+_PYTEST_FOLDERS = ("__pycache__", ".pytest_cache")
+_SHOWN = ("sys.excepthook", "sys.unraisablehook")
 _METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
 _HARMLESS = frozenset(
     ("uname", "ldconfig", "/sbin/ldconfig", "lscpu", "nproc", "hostname", "whoami", "getconf",
@@ -239,7 +241,9 @@ class Ledger:
         if digest and state[0] == "file" and not state[5] and state[2] <= SMALL:
             state[5] = _digest_if(path, state)
 
-    def list(self, path: str, endings: Sequence[str], times: bool) -> None:
+    def list(
+        self, path: str, endings: Sequence[str], times: bool, hidden: Sequence[str] = ()
+    ) -> None:
         """Note the names in a folder, but those that the program made or removed itself."""
         old = self.names.get(path)
         if not path or (old and not old[2] and (old[3] or not times)):
@@ -252,6 +256,7 @@ class Ledger:
             if path in self.written:
                 return
         own = sorted(one.rpartition("/")[2] for one in self.written if _folder(one) == path)
+        own += hidden
         self.names[path] = [_names(path, own, endings, times), own, [*endings], times]
 
     # --- doing
@@ -321,6 +326,10 @@ class Ledger:
             self._lines_seen = True
             self.read(path)
 
+    def shown(self) -> None:
+        """Note that Python itself shows a traceback, with the numbers of lines."""
+        self._lines_seen = True
+
     def _source(self, file: str) -> str:
         if not isinstance(file, str) or file.startswith("<"):
             return ""
@@ -343,6 +352,8 @@ def _hook(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
     def hook(event: str, args: tuple[Any, ...]) -> None:
         handler = get(event)
         if handler is None:
+            if event in _SHOWN:
+                ledger.shown()
             return
         try:
             frame = sys._getframe(1)
@@ -405,7 +416,9 @@ class _Events:
         caller = frame.f_code.co_filename
         endings = _METADATA if "/importlib/metadata/" in caller else ()
         path = ledger.full("." if path is None or path == "" else path)
-        if path:
+        if path and "/_pytest/" in caller:  # it looks for tests, and at no times
+            ledger.list(path, endings, False, _PYTEST_FOLDERS)
+        elif path:
             ledger.list(path, endings, not caller.startswith(_LIBRARIES))
 
     def _mkdir(self, args: Any, frame: FrameType) -> None:
