@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
-.PHONY: bench-warm soak programs generated clean
+.PHONY: bench-warm soak soak-faults soak-warm programs generated clean
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
@@ -57,9 +57,14 @@ bench-cycle: $(READY)
 bench-warm: $(READY)
 	$(BIN)/python -m benchmarks.warm
 
-## soak: ten thousand faults
-soak: $(READY) programs
+## soak: ten thousand faults, twenty thousand warm relaunches
+soak: soak-faults soak-warm
+
+soak-faults: $(READY) programs
 	RELAUNCH_FAULTS=10000 $(PYTEST) -n 8 -rP tests/quality/test_faults.py
+
+soak-warm: $(READY) programs
+	RELAUNCH_WARM_PAIRS=20000 $(PYTEST) -n 2 -rP tests/quality/warm
 
 ## generated: write the shell completions anew from the parsers
 generated: $(READY)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -312,9 +313,68 @@ def test_what_cannot_be_warm_runs_plainly_and_says_why(warm):
     done = warm.rl("warm", "--", "sh", "-c", "echo hello; exit 4")
     assert (done.returncode, done.stdout) == (4, "hello\n")
     assert "rl: cold: `sh` is no Python program that can be read" in done.stderr
-    module = warm.rl("warm", "--", sys.executable, "-m", "this")
-    assert module.returncode == 0
-    assert "rl: cold: `python -m this` has no snapshots yet" in module.stderr
+    typed = warm.rl("warm", "--", sys.executable, "-c", "print('typed')")
+    assert (typed.returncode, typed.stdout) == (0, "typed\n")
+    assert "rl: cold: only scripts and modules have snapshots" in typed.stderr
+
+
+def test_a_module_is_resumed_and_fails_as_python_lets_it_fail(warm):
+    warm.write("tool/__init__.py", "")
+    main = "import sys, time\nprint(sys.argv[1:])\ntime.sleep(0.3)\n"
+    main += "print({word!r})\nraise ValueError(1)\n"
+    warm.write("tool/__main__.py", main.format(word="old"))
+    warm.rl("warm", "--", sys.executable, "-m", "tool", "x")
+    warm.write("tool/__main__.py", main.format(word="new"))
+    done = warm.rl("warm")
+    cold = subprocess.run(
+        [sys.executable, "-m", "tool", "x"],
+        cwd=warm.project,
+        env=warm.env,
+        capture_output=True,
+        text=True,
+    )
+    assert "rl: resumed at tool/__main__.py:4" in done.stderr
+    assert (done.returncode, done.stdout) == (1, cold.stdout) == (1, "['x']\nnew\n")
+    assert cold.stderr in done.stderr
+
+
+TESTS = """\
+import time
+import pytest
+time.sleep(0.3)
+@pytest.fixture(scope="session")
+def data():
+    time.sleep(0.3)
+    return [1, 2]
+def test_one(data):
+    print("captured")
+    assert sum(data) == 3
+def test_two(data, tmp_path):
+    n = len(data)
+    assert n == {n}
+"""
+
+
+def test_pytest_goes_on_in_the_middle_of_its_tests(warm):
+    warm.write("test_it.py", TESTS.format(n=3))
+    words = ("-m", "pytest", "-q", "-p", "no:xdist", "test_it.py")
+    first = warm.rl("warm", "--", sys.executable, *words)
+    assert "1 failed, 1 passed" in first.stdout
+    warm.write("test_it.py", TESTS.format(n=4))
+    again = warm.rl("warm")
+    assert "rl: resumed at test_it.py:7" in again.stderr, again.stderr
+    cold = subprocess.run(
+        [sys.executable, *words], cwd=warm.project, env=warm.env, capture_output=True, text=True
+    )
+    assert _timeless(again.stdout) == _timeless(cold.stdout)
+    warm.write("test_it.py", TESTS.format(n=2))
+    fixed = warm.rl("warm")
+    assert "rl: resumed at test_it.py:" in fixed.stderr
+    assert (fixed.returncode, "2 passed" in fixed.stdout) == (0, True)
+
+
+def _timeless(output):
+    return re.sub(r"in \d+\.\d+s|pytest-\d+", "", output)
 
 
 def test_a_plain_relaunch_of_a_warm_trial_is_plain(warm):

@@ -1017,12 +1017,10 @@ def _is_of_pytest(path: str) -> bool:
     Which tests failed last is remembered for those who ask for it; folders for temporary files have
     new numbers in each run.
     """
-    if "/pytest-of-" in path:
-        return path.rpartition("/")[2].startswith(("pytest-of-", "pytest-")) or path.endswith(
-            ".lock"
-        )
-    cache = "/.pytest_cache" in path
-    return cache and not any(word.startswith(_PYTEST_ORDERS) for word in sys.argv[1:])
+    if "/.pytest_cache" in path:
+        return not any(word.startswith(_PYTEST_ORDERS) for word in sys.argv[1:])
+    *_, parent, name = path.split("/")
+    return name.startswith("pytest-of-") or parent.startswith("pytest-of-")
 
 
 def _identity(fd: int) -> tuple[int, int] | None:
