@@ -115,6 +115,8 @@ class Sources:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self._parsed: dict[tuple[str, str], compare.Source] = {}
+        self.latest: dict[str, compare.Source] = {}
+        """Files as they were when they were last looked at, parsed."""
 
     def missing(self, digests: Iterable[str]) -> list[str]:
         """Return those of which the text is not known."""
@@ -164,8 +166,13 @@ class Look:
     def parsed(self, file: str) -> compare.Source | str:
         """Return the file as it is now, or what is wrong with it."""
         if file not in self._parsed:
+            text = self.text(file) or ""
+            latest = self.sources.latest.get(file)
+            if latest is not None and latest.text == text:
+                self._parsed[file] = latest
+                return latest
             try:
-                self._parsed[file] = compare.Source(self.text(file) or "", file)
+                self._parsed[file] = self.sources.latest[file] = compare.Source(text, file)
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
                 self._parsed[file] = self._wrong(file, error)
         return self._parsed[file]

@@ -489,6 +489,7 @@ class Host:
             peer.running.close()
             peer.running = None
             self._busy_at = time.monotonic()
+            self._get_ready(max(self._snapshots, key=lambda one: one.elapsed, default=None))
         for run, one in [*self._resumed.items()]:
             if one.keeper is peer:
                 self._lost(run, one)
@@ -674,6 +675,7 @@ class Host:
         snapshot, verdict = choice.choose(offered, look, choice.installed())
         if snapshot is None:
             return {"cold": verdict.why}
+        self._get_ready(snapshot)
         place = self._place(snapshot)
         line = snapshot.line
         if place is not None and snapshot.file in verdict.edited:
@@ -686,6 +688,12 @@ class Host:
             "tape": snapshot.tape,
             "mark": snapshot.mark,
         }
+
+    def _get_ready(self, snapshot: choice.Snapshot | None) -> None:
+        """Have a snapshot fork ahead of time, for it will probably be the next to go on."""
+        keeper = self._keeper(snapshot.id) if snapshot else None
+        if keeper is not None:
+            self._say(keeper, {"op": "ready"})
 
     def _why_nowhere(self) -> str:
         """Say why no snapshot at all can be used; empty if one might."""

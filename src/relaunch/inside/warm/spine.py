@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 _OFTEN = 0.05
 """Seconds between two snapshots at the least."""
-_SHARE = 0.06
-"""Of the program's time that snapshots may take."""
+_SHARE = 0.03
+"""Of the program's time that forking may take; writing to what is shared then takes as much."""
+_SPACING = 0.1
+"""Of the time that the program has run, between two snapshots: closer ones would be thinned out."""
 _GENERATORS = 0x2A0
 _LINES = ("lineno", "co_lines", "co_positions", "findCaller", "getsourcelines")
 """Words of programs that look at the numbers of their lines."""
@@ -189,7 +191,13 @@ class Program:
     def paid(self, seconds: float) -> None:
         """Note what a snapshot cost, and when the next one pays."""
         self.spent += seconds
-        self.wait(max(seconds / _SHARE, self.began + self.spent / _SHARE - perf_counter()))
+        self.wait(
+            max(
+                seconds / _SHARE,
+                self.began + self.spent / _SHARE - perf_counter(),
+                self.elapsed * _SPACING,
+            )
+        )
 
     def wait(self, seconds: float) -> None:
         """Take no snapshot for so long; with `often` zero, as tests have it, at every place."""

@@ -17,6 +17,7 @@ from relaunch.journal.snapshot.indexfile import (
     NotPlain,
 )
 from relaunch.journal.snapshot.loose import FOLDER, NotLoose, Objects
+from relaunch.journal.snapshot.state import remove
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -76,12 +77,16 @@ def store_edits(
                 olds[path] = old
         folders: dict[bytes, str] = {}
         new = _folder(objects, tree, edits, b"", folders)
+        left = len(folders)
         for folder, at in _cached_trees(data):
             if folder == b"" and data[at : at + OID_BYTES].hex() != tree:
                 return None
             if folder in folders:
                 patched[at : at + OID_BYTES] = bytes.fromhex(folders[folder])
-        _replace(indexes[1], bytes(patched), looked_ns)
+                left -= 1
+                if not left:
+                    break
+        _replace(indexes[1], patched, looked_ns)
         return Stored(tree=new, olds=olds)
     except (OSError, NotPlain, NotLoose, KeyError, ValueError, IndexError):
         return None
@@ -214,13 +219,19 @@ def _folder(
     return done[path]
 
 
-def _replace(index: str, content: bytes, looked_ns: int) -> None:
+def _replace(index: str, content: bytearray, looked_ns: int) -> None:
     """Write the index anew, with its checksum.
 
     Git trusts no file that changed since the time of its index, and reads those once more.
     """
     draft = index + ".lock"
-    with open(draft, "wb") as file:
-        file.write(content + sha1(content).digest())
-    os.utime(draft, ns=(looked_ns, looked_ns))
-    os.replace(draft, index)
+    content += sha1(content).digest()
+    try:
+        with open(draft, "wb", buffering=0) as file:
+            if file.write(content) != len(content):
+                raise OSError("written in part")
+        os.utime(draft, ns=(looked_ns, looked_ns))
+        os.replace(draft, index)
+    except OSError:
+        remove(draft)  # git would take it for its own lock
+        raise
