@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -270,10 +271,11 @@ def _one_size(bench: Bench, gb: float) -> Row:
         argv=program.words,
     )
     warm = _warm(bench, subject, program)
-    series, failed = _take_turns([python, warm], bench.rounds)
-    resident = _resident_gb(warm) if not failed else 0.0
-    for one in (python, warm):
-        one.stop()
+    try:
+        series, failed = _take_turns([python, warm], bench.rounds)
+        resident = _resident_gb(warm) if not failed else 0.0
+    finally:
+        warm.stop()
     if failed:
         raise Unmeasured("; ".join(failed.values()))
     cold_runs, ours = series
@@ -533,7 +535,8 @@ def _remarks(ours: Series) -> list[str]:
     """Say where rl resumed, and how often it did not."""
     said = [one.resumed for one in ours.seen if one.resumed]
     colds = [one.cold for one in ours.seen if not one.resumed]
-    notes = [f"rl said: {said[-1]}"]
+    in_order = ", ".join(f"{one.output_s * 1000:.0f}" for one in ours.seen)
+    notes = [f"rl's relaunches in order, ms: {in_order}", f"rl said: {said[-1]}"]
     if colds:
         notes.append(f"rl began at the beginning in {len(colds)} of {len(ours.seen)}: {colds[0]}")
     return notes
@@ -600,6 +603,7 @@ def _progress(text: str) -> None:
 def main() -> int:
     """Measure, print, and say by the exit code whether all could be measured."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # cleans up too
     install.ROOT.mkdir(exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="work-", dir=install.ROOT))
     run_folder = Path(tempfile.mkdtemp(prefix="rl-bench-"))
