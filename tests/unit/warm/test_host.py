@@ -95,6 +95,8 @@ def wait(link, order, ballast):
             message, fds = wire.receive(link)
             if message is None:
                 os._exit(0)
+            if message["op"] == "ready":  # it may fork ahead of time, and need not
+                continue
             way = order.get("way", "exit")
             if way == "refuse":
                 wire.send(link, {"failed": "cannot", "run": message["run"]})

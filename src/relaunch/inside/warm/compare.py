@@ -104,6 +104,31 @@ def compare(
     return comparison.block(old.tree.body, new.tree.body), comparison.moves
 
 
+def first_edits(old: Source, new: Source) -> Iterator[int]:
+    """Give the sites of the new file before the first edited statement of each block."""
+    olds = {block.path: block for block in old.blocks}
+    for block in new.blocks:
+        twin = olds.get(block.path)
+        if twin is None:
+            continue
+        for index, statement in enumerate(block.body):
+            before = twin.body[index] if index < len(twin.body) else None
+            if before is None or not _same_own(before, statement):
+                yield block.first + index
+                break
+
+
+def _same_own(old: ast.stmt, new: ast.stmt) -> bool:
+    """Tell whether two statements are the same but for what is in their blocks."""
+    if type(old) is not type(new):
+        return False
+    return all(
+        _same_value(getattr(old, field, None), getattr(new, field, None))
+        for field in old._fields
+        if field not in _BLOCKS and field not in _LAYOUT
+    )
+
+
 class _Comparison:
     def __init__(self, old: Source, new: Source, seen: Sequence[int], names: bool) -> None:
         self.names = names

@@ -675,12 +675,11 @@ class Host:
         snapshot, verdict = choice.choose(offered, look, choice.installed())
         if snapshot is None:
             return {"cold": verdict.why}
-        self._get_ready(snapshot)
         place = self._place(snapshot)
         line = snapshot.line
         if place is not None and snapshot.file in verdict.edited:
             line = place.line_in(verdict.edited[snapshot.file])
-        return {
+        answer = {
             "resume": snapshot.id,
             "at": f"{look.name(snapshot.file)}:{line}",
             "elapsed": snapshot.elapsed,
@@ -688,6 +687,8 @@ class Host:
             "tape": snapshot.tape,
             "mark": snapshot.mark,
         }
+        self._get_ready(snapshot)
+        return answer
 
     def _get_ready(self, snapshot: choice.Snapshot | None) -> None:
         """Have a snapshot fork ahead of time, for it will probably be the next to go on."""

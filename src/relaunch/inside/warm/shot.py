@@ -246,6 +246,9 @@ class _Waiting:
             for one in select.select([talk, *self.links], [], [])[0]:
                 if one != talk:
                     self._ended(one)
+                    order = None if self.ready else self._prepare()
+                    if order:
+                        return order
                     continue
                 try:
                     message, fds = wire.receive(self.host)
@@ -268,7 +271,7 @@ class _Waiting:
         if message["op"] == "ready":
             return None
         self._resume(message, fds)
-        return self._prepare()
+        return None
 
     def _prepare(self, foreign: Sequence[int] = ()) -> _Order | None:
         """Fork the next process ahead of time: large ones take long. It returns with its order.

@@ -30,6 +30,8 @@ _OFTEN = 0.05
 """Seconds between two snapshots at the least."""
 _SHARE = 0.03
 """Of the program's time that forking may take; writing to what is shared then takes as much."""
+_WORTH = 0.03
+"""Seconds of work after which a snapshot before an edited statement is worth its fork."""
 _SPACING = 0.1
 """Of the time that the program has run, between two snapshots: closer ones would be thinned out."""
 _GENERATORS = 0x2A0
@@ -102,6 +104,11 @@ class Program:
         """Files and lines at which there must be a snapshot."""
         self.wanted: set[int] = set()
         """The sites there."""
+        self.edited: set[int] = set()
+        """The sites before statements that were edited last."""
+        self.resumed = self.began
+        self.dearest = 0.0
+        """What a snapshot of this process took at the most."""
         self.caught = False
         """The program may know the numbers of its lines, as from an exception that it caught."""
         self.never = ""
@@ -178,8 +185,13 @@ class Program:
         if self.version(number).stale:
             number = self._renew(number, _getframe(2))
         self.flags.clear(number)
-        due = perf_counter() >= self.due_at or number in self.wanted
+        now = perf_counter()
+        due = now >= self.due_at or number in self.wanted
+        if number in self.edited:
+            # The next edit is probably here too; and to come here again takes longer than a fork.
+            due = due or now - self.resumed > max(_WORTH, 2 * self.dearest)
         self.wanted.discard(number)
+        self.edited.discard(number)
         if due and self.shoot(self, number, _getframe(2)) and self.version(number).stale:
             number = self._renew(number, _getframe(2))
         self.seen[number] = 1
@@ -191,6 +203,7 @@ class Program:
     def paid(self, seconds: float) -> None:
         """Note what a snapshot cost, and when the next one pays."""
         self.spent += seconds
+        self.dearest = max(self.dearest, seconds)
         self.wait(
             max(
                 seconds / _SHARE,
@@ -210,6 +223,7 @@ class Program:
 
         CannotResume if a function that is running cannot go on in them.
         """
+        self.resumed = perf_counter()
         for file, text in texts.items():
             old = self.files.get(file)
             if old is None or old.source.text == text:
@@ -222,6 +236,8 @@ class Program:
             if why:
                 raise CannotResume(why)
             new = self.load(text, file, _carried(old, new_source, seen), old.rewrite)
+            edits = compare.first_edits(old.source, new.source)
+            self.edited.update(new.first + number for number in edits)
             old.stale = True
             self.flags.set(old.first, old.end)
             self._check(old, new, stack)
