@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FOR_RUNNER = "RELAUNCH_WARM"
 """Comes with the environment of a resumed process, for us alone: what is new in its spec."""
+_SETTLE = 1.0
+"""Seconds that a program waits at its end for the last snapshots to be known."""
 _PATIENCE = 0.1
 """Seconds until we try again where a snapshot was refused."""
 
@@ -41,6 +43,9 @@ class Camera:
             self.killable = file.read().strip()
         if self.control >= 0:
             os.set_inheritable(self.control, False)
+        self.known = os.pipe()
+        """Where each snapshot says that the host knows it."""
+        self.taken = 0
         host.ensure(spec)
         self.link = self._running(0.0, -1)
 
@@ -49,6 +54,7 @@ class Camera:
         self.ledger.install([sys.prefix, sys.base_prefix, self.spec["run"]])
         self.ledger.sources = program.files
         program.shoot = self.shoot
+        program.settle = self.settle
         self.link.close()
         self.link = self._running(program.elapsed, program.flags.fd)
         os.register_at_fork(after_in_child=lambda: self._forked(program))
@@ -64,7 +70,7 @@ class Camera:
         link = wire.connect(self.spec["run"], self.spec["key"])
         if flags >= 0:
             wire.send(link, {"op": "running", "pid": os.getpid(), "elapsed": elapsed}, [flags])
-        for fd in (link.fileno(), flags, self.control):
+        for fd in (link.fileno(), flags, self.control, *self.known):
             if fd >= 0:
                 found = os.fstat(fd)
                 self.ledger.own_fds[fd] = (found.st_dev, found.st_ino)
@@ -91,6 +97,7 @@ class Camera:
         if pid:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             self.children.add(pid)
+            self.taken += 1
             program.paid(time.perf_counter() - began)
             return False
         try:
@@ -101,6 +108,15 @@ class Camera:
         self._resume(program, order, state, elapsed, frame)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return True
+
+    def settle(self) -> None:
+        """Wait a moment for snapshots that the host does not know yet: the next run needs them."""
+        until = time.monotonic() + _SETTLE
+        while self.taken and os.getpid() == self.pid:
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([self.known[0]], [], [], left)[0]:
+                return
+            self.taken -= len(os.read(self.known[0], self.taken))
 
     def _bury(self) -> None:
         """Let snapshots that ended go: the program would meet them when it waits for children."""
@@ -154,6 +170,10 @@ class Camera:
             if self.control >= 0:
                 os.set_inheritable(self.control, False)
             self.children = set()
+            self.taken = 0
+            for fd in self.known:
+                os.close(fd)
+            self.known = os.pipe()
             self.pid = os.getpid()
             program.began = time.perf_counter() - elapsed
             program.spent = 0.0
@@ -236,6 +256,7 @@ class _Waiting:
             wanted = {digest: texts[digest] for digest in answer["need"]}
             wire.send(self.host, {"op": "sources", "sources": wanted})
             answer, _ = wire.receive(self.host)
+        os.write(self.camera.known[1], b".")
         if not answer or not answer.get("ok"):
             os._exit(0)
 

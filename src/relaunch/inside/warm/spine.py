@@ -130,6 +130,8 @@ class Program:
         """What the program calls; a plain function, so that Python returns from it straight."""
         self.shoot: Callable[[Program, int, FrameType], bool] = lambda *_: False
         """Takes a snapshot; True in a process that was resumed from it."""
+        self.settle: Callable[[], object] = lambda: None
+        """Waits until all snapshots are known to the host."""
 
     @property
     def elapsed(self) -> float:
@@ -199,6 +201,7 @@ class Program:
     def rest(self) -> None:
         """Take no more snapshots: the program is over but for what it does at its very end."""
         self.due_at = float("inf")
+        self.settle()
 
     def paid(self, seconds: float) -> None:
         """Note what a snapshot cost, and when the next one pays."""
