@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from relaunch.trial.signature.normalise import plain, wash
@@ -85,6 +85,7 @@ def test_washing_any_text_twice_is_washing_it_once(text):
     assert wash(wash(text)) == wash(text)
 
 
+@example("a0tmp", 100)
 @given(st.lists(PIECES, min_size=3, max_size=12).map("".join), st.integers(100, 1000))
 def test_washing_a_long_text_twice_is_washing_it_once(text, times):
     assert wash(wash(text * times)) == wash(text * times)

@@ -966,7 +966,7 @@ def test_a_real_program_goes_on_from_its_middle_with_the_edited_rest(stage: Stag
     assert (cold.stdout, cold.stderr) == ("old 43\n", "")
     stage.edit("print('old', y)", "import json\n    print(json.dumps([x, y]))")
     answer = stage.ask()
-    assert answer["elapsed"] > 0.5
+    assert answer.get("elapsed", 0) > 0.5, answer
     assert answer["at"] == "helper.py:5"
     assert answer["because"] == "what ran up to sleep() in twice() is unchanged"
     client = Client(stage, answer["resume"])

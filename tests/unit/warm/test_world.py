@@ -194,6 +194,21 @@ def test_what_only_had_to_exist_may_change(program: Program) -> None:
     assert program.changed() == ""
 
 
+def test_data_may_not_change_where_a_library_reads_unseen(program: Program) -> None:
+    (program.folder / "rows.parquet").write_text("1")
+    program.run(
+        """
+        import types
+        sys.modules["polars"] = types.ModuleType("polars")
+        open("own.txt", "w").write("x")
+        snapshot()
+        """
+    )
+    assert program.changed() == ""
+    (program.folder / "rows.parquet").write_text("12")
+    assert program.changed() == "rows.parquet changed, and polars may have read it"
+
+
 def test_a_size_that_was_asked_must_be_the_same(program: Program) -> None:
     (program.folder / "out.txt").write_text("1")
     program.run("import os.path; os.path.exists('out.txt'); os.path.getsize('out.txt'); snapshot()")

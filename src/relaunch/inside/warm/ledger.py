@@ -18,7 +18,7 @@ from . import quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from types import FrameType
     from typing import Any
 
@@ -94,7 +94,7 @@ class Ledger:
         """Paths that the program wrote or removed, with -1; if only appended to, its old size."""
         self.timed: set[str] = set()
         """Written paths whose times were set on purpose."""
-        self.sources: Container[str] = ()
+        self.sources: Collection[str] = ()
         """Files of the project that have sites."""
         self.databases: set[str] = set()
         self.blind = ""
@@ -168,8 +168,16 @@ class Ledger:
             "observed": sorted({*self.contents, *self.names, *self.stats}),
             "modules": self._modules(),
             "network": sorted(self.network),
-            "unseen": sorted(_UNSEEN & {*sys.modules}),
+            **self._unseen(),
         }
+
+    def _unseen(self) -> dict[str, Any]:
+        """Note all data below the current folder, where a library is loaded that reads unseen."""
+        readers = sorted(_UNSEEN & {*sys.modules})
+        if not readers:
+            return {}
+        hidden = [*self.written, *self.sources]
+        return {"unseen": readers, "data": [hidden, _data_below(os.getcwd(), hidden)]}
 
     def _modules(self) -> dict[str, list[Any]]:
         """Return where modules were looked for, which ones, and what was found there.
@@ -209,7 +217,7 @@ class Ledger:
             return ""
         if full.endswith(_NOT_NOTED) or "/site-packages/" in full or "/dist-packages/" in full:
             return ""
-        if _is_of_pytest(full):
+        if _is_of_pytest(full) or "/__pycache__" in full:
             return ""
         return "" if "\0" in full else full
 
@@ -1055,11 +1063,44 @@ def changed(manifest: dict[str, Any]) -> str:
         why = _other_names(path, cwd, names, _names(path, *rest))
         if why:
             return why
+    if "data" in manifest:
+        hidden, then = manifest["data"]
+        reader = manifest["unseen"][0]
+        data = _data_below(cwd, hidden)
+        if then is None or data is None:
+            return f"{reader} may have read one of too many files"
+        if data != then:
+            other = sorted({*map(tuple, data)} ^ {*map(tuple, then)})
+            return f"{_short(other[0][0], cwd)} changed, and {reader} may have read it"
     for folder, (leaves, found) in manifest["modules"].items():
         why = _other_names(folder, cwd, found, _found(folder, leaves))
         if why:
             return why
     return _other_links(manifest, cwd) or _other_lines(manifest, cwd)
+
+
+def _data_below(top: str, hidden: Iterable[str]) -> list[list[Any]] | None:
+    """List files with their times and sizes, but sources and what is hidden; None if too many."""
+    known = {*hidden}
+    found: list[list[Any]] = []
+    todo = [top]
+    while todo:
+        try:
+            with os.scandir(todo.pop()) as entries:
+                for entry in entries:
+                    if entry.name.startswith((".", "__pycache__")) or entry.path in known:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        if not os.path.exists(f"{entry.path}/pyvenv.cfg"):
+                            todo.append(entry.path)
+                    elif entry.is_file() and not entry.name.endswith((".py", ".pyc")):
+                        now = entry.stat()
+                        found.append([entry.path, now.st_mtime_ns, now.st_size])
+        except OSError:
+            continue
+        if len(found) > _LISTED:
+            return None
+    return sorted(found)
 
 
 def _other_content(path: str, old: list[Any]) -> str:

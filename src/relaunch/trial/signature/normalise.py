@@ -46,7 +46,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"<path>/\1",
         ),
         (r"(?<![\w.<>/~-])(?:[\w.+@%=~-]+/)+([\w+@%=~-]+\.[A-Za-z]\w{0,5})\b", r"<path>/\1"),
-        (r"(?<![A-Za-z])tmp[\w-]{6,12}(?![\w-])", "<temp>"),
+        # A word of its own: one in the middle of another would uncover the next, round for round.
+        (r"(?<![\w-])tmp[\w-]{6,12}(?![\w-])", "<temp>"),
         (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "<host>"),
         (r"\blocalhost:\d+", "<host>"),
         (r"\b0[xX][0-9a-fA-F]+\b", "<address>"),
