@@ -377,6 +377,25 @@ def _timeless(output):
     return re.sub(r"in \d+\.\d+s|pytest-\d+", "", output)
 
 
+def test_a_snapshot_is_where_a_person_wants_one(warm):
+    warm.write("quick.py", "a = 1\nb = 2\nc = 3\nprint(a + b + c)\n")
+    warm.rl("warm", "--at", "quick.py:3", "--", sys.executable, "quick.py")
+    assert [one["at"] for one in snapshots(warm)] == ["quick.py:3"]
+
+
+def test_a_traceback_that_was_shown_keeps_its_lines(warm):
+    lines = (
+        "import atexit, time\natexit.register(lambda: last())\ndef last():\n    time.sleep(0.2)\n"
+    )
+    lines += "    print('over')\nraise ValueError(1)\n"
+    warm.write("train.py", lines)
+    first(warm)
+    assert snapshots(warm)[-1]["at"] == "train.py:5"  # when all has been shown
+    warm.write("train.py", "\n" + lines)
+    moved = warm.rl("warm")
+    assert 'train.py", line 7, in <module>' in moved.stderr
+
+
 def test_a_plain_relaunch_of_a_warm_trial_is_plain(warm):
     edit(warm, "print('x')")
     first(warm)

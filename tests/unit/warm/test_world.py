@@ -616,3 +616,23 @@ def test_what_torch_saves_is_put_back(with_torch: Program) -> None:
 def test_numpy_without_a_seed_is_fresh(with_torch: Program) -> None:
     with_torch.run("import numpy; numpy.random.rand(); snapshot(); print(numpy.random.rand())")
     assert with_torch.resume() != with_torch.out
+
+
+def test_files_without_a_name_and_redirected_streams_live_again(program: Program) -> None:
+    program.run(
+        """
+        import tempfile
+        a = tempfile.TemporaryFile()
+        a.write(b"abc")
+        a.flush()
+        kept = os.dup(1)
+        b = open("out.txt", "w+")
+        os.dup2(b.fileno(), 1)
+        snapshot()
+        a.write(b"d")
+        a.seek(0)
+        os.write(1, b"into the file")
+        os.write(kept, a.read() + open("out.txt", "rb").read())
+        """
+    )
+    assert program.resume() == "abcdinto the file"
