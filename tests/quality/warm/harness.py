@@ -53,6 +53,8 @@ MOST_DIFFERENCES = 5
 """Of one program; then we stop looking for more."""
 _MARKS = 10**9
 """A mark says also of which run it is: snapshots of a resumed run name the first one's tape."""
+_SLOW = Path(__file__).with_name("slow")
+"""With it on the path, one side of each fork waits."""
 _KEPT_FILES = (".py", ".json", ".csv", ".txt")
 
 
@@ -101,7 +103,9 @@ def environment() -> dict[str, str]:
 class Cold:
     """A cold run, started now and waited for later."""
 
-    def __init__(self, folder: Path, argv: list[str], python: str) -> None:
+    def __init__(
+        self, folder: Path, argv: list[str], python: str, extra: dict[str, str] | None = None
+    ) -> None:
         self.folder = folder
         self.is_endless = False
         self._result: Result | None = None
@@ -109,7 +113,7 @@ class Cold:
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", limited, python, "main.py", *argv],
             cwd=folder,
-            env=environment(),
+            env={**environment(), **(extra or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -605,7 +609,7 @@ class Pair:
         if cold.is_endless:
             self.level()
             return expected, None
-        if warm.seen != expected.seen and not self._is_certain(version, before, expected):
+        if warm.seen != expected.seen and not self.is_certain(version, before, expected):
             self.level()
             return expected, dataclasses.replace(expected, how="random")
         return expected, warm
@@ -613,14 +617,22 @@ class Pair:
     def _leftovers(self) -> dict[str, bytes]:
         return read_files(self.cold_folder)
 
-    def _is_certain(self, version: Version, before: dict[str, bytes], expected: Result) -> bool:
-        """Tell whether the cold run does the same whenever it is repeated."""
-        return all(self._again(version, before).seen == expected.seen for _ in range(2))
+    def is_certain(self, version: Version, before: dict[str, bytes], expected: Result) -> bool:
+        """Tell whether the cold run does the same whenever it is repeated.
 
-    def _again(self, version: Version, before: dict[str, bytes]) -> Result:
+        A program that forks may happen to win the same race each time: so it is also run with
+        its parents held back, and with its children held back.
+        """
+        if any(self._again(version, before).seen != expected.seen for _ in range(2)):
+            return False
+        slow = [self._again(version, before, side).seen for side in ("parent", "child")]
+        return slow[0] == slow[1]
+
+    def _again(self, version: Version, before: dict[str, bytes], slow: str = "") -> Result:
         fill(self.cold_folder, before)
         write_version(self.cold_folder, version)
-        return self._washed(Cold(self.cold_folder, self.argv, self.python).result())
+        extra = {"PYTHONPATH": str(_SLOW), "SLOW_AFTER_FORK": slow} if slow else {}
+        return self._washed(Cold(self.cold_folder, self.argv, self.python, extra).result())
 
     def _washed(self, result: Result) -> Result:
         """Put the name of the warm folder in the place of the cold one's; they are equally long.
