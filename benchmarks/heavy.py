@@ -114,7 +114,42 @@ if __name__ == "__main__":
     main()
 """
 
-_TEST = """\
+_TESTS = """\
+import pytest
+import torch
+from torch import nn
+
+
+@pytest.fixture(scope="session")
+def records():
+    return [{{"id": n, "name": f"no. {{n}}", "tags": {{"weight": n / 2}}}} for n in range({dicts})]
+
+
+@pytest.fixture(scope="module")
+def table():
+    torch.manual_seed(0)
+    return torch.empty({floats}).normal_()
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1))
+    model(table[:{batch}].view(-1, 256)).pow(2).mean().backward()
+    return model
+
+
+def test_that_it_learned(model, records):
+    print("\\nprepared", len(records), "records")
+    assert model[0].weight.grad is not None
+
+
+def test_what_it_says(model):
+    said = round({edit} + model(torch.randn(4, 256)).sum().item(), 6)
+    print("\\nedited {edit}:", said)
+    assert said
+"""
+
+_IMPORT = """\
 import pytest
 import torch
 from torch import nn
@@ -172,8 +207,13 @@ def trainer(amount: Amount, edit: int) -> str:
 
 
 def tests(amount: Amount, edit: int) -> str:
-    """A test file with a heavy import; its last test is edited."""
-    return _fill(_TEST, amount, edit)
+    """A test file with a heavy import and heavy fixtures; its last test is edited."""
+    return _fill(_TESTS, amount, edit)
+
+
+def tests_of_import(amount: Amount, edit: int) -> str:
+    """A test file with a heavy import and little else; its last test is edited."""
+    return _fill(_IMPORT, amount, edit)
 
 
 def of_size(size_bytes: int, edit: int) -> str:

@@ -158,20 +158,34 @@ def trainer(bench: Bench) -> Table:
 
 
 def tests(bench: Bench) -> Table:
-    """Pytest on a test file that imports torch."""
-    amount = bench.amount
-    program = Program(
-        file="test_heavy.py",
-        words=("pytest", "-q", "-s", "-p", "no:cacheprovider", "test_heavy.py"),
-        text=lambda edit: heavy.tests(amount, edit),
-        beside="pytest.ini",  # or it takes that of a folder above
-    )
+    """Pytest on a test file that imports torch and has heavy fixtures."""
+    program = _test_file(bench, heavy.tests)
     return _compete(
         bench,
         "pytest",
-        "pytest on a file that imports torch; its last test is edited",
+        f"pytest, {_amount(bench)} in session and module fixtures; its last test is edited",
         program,
         _everywhere(bench, "pytest", program),
+    )
+
+
+def import_only(bench: Bench) -> Table:
+    """Pytest where the import is all that takes long: what an import-only server is made for."""
+    program = _test_file(bench, heavy.tests_of_import)
+    everyone = _everywhere(bench, "import", program)
+    for one in everyone:
+        one.unmodified = False  # for which nothing is promised
+    title = "pytest on a file that imports torch and prepares nothing, without a promise"
+    return _compete(bench, "import", title, program, everyone)
+
+
+def _test_file(bench: Bench, text: Callable[[heavy.Amount, int], str]) -> Program:
+    amount = bench.amount
+    return Program(
+        file="test_heavy.py",
+        words=("pytest", "-q", "-s", "-p", "no:cacheprovider", "test_heavy.py"),
+        text=lambda edit: text(amount, edit),
+        beside="pytest.ini",  # or it takes that of a folder above
     )
 
 
@@ -300,6 +314,7 @@ SUBJECTS: dict[str, Callable[[Bench], Table]] = {
     "main": in_main,
     "trainer": trainer,
     "pytest": tests,
+    "import": import_only,
     "cold": cold,
     "sizes": sizes,
 }
