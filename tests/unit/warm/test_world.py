@@ -318,6 +318,20 @@ def test_a_log_that_is_appended_to_goes_on_where_it_is_now(program: Program) -> 
     assert log.read_text() == "long ago\nbefore\nafter\nbefore\nafter\n"
 
 
+def test_counters_of_events_are_its_own_again(program: Program) -> None:
+    program.run(
+        """
+        one, other = os.eventfd(3, os.EFD_SEMAPHORE), os.eventfd(5, os.EFD_NONBLOCK)
+        twin = os.dup(one)
+        if not snapshot():
+            os.eventfd_read(one), os.eventfd_read(other)  # of the first run alone
+            raise SystemExit
+        print([os.eventfd_read(fd) for fd in (one, twin, twin, other)], os.get_blocking(other))
+        """
+    )
+    assert program.resume() == "[1, 1, 1, 5] False\n"
+
+
 def test_open_files_have_their_own_offset_again(program: Program) -> None:
     (program.folder / "in").write_text("abcdefghij")
     program.run(

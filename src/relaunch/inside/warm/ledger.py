@@ -14,7 +14,7 @@ import posix
 import stat
 import sys
 
-from . import quiet
+from . import cuda, quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -524,7 +524,8 @@ class _Events:
     def _import(self, args: Any, _: FrameType) -> None:
         name = args[0]
         self.ledger.imported.add(name)
-        if (name in _SEEDS or name in _NATIVE) and name not in self._importing | {*sys.modules}:
+        cared_for = name in _SEEDS or name in _NATIVE or name == cuda.MODULE
+        if cared_for and name not in self._importing | {*sys.modules}:
             self._importing.add(name)
             # Loaded here, so that nobody can have its functions before they are wrapped.
             from importlib import import_module
@@ -535,6 +536,8 @@ class _Events:
                 return  # the program will see the same
             if name in _SEEDS:
                 _watch_seed(self.ledger, module)
+            elif name == cuda.MODULE:
+                cuda.count_gently(module)
             else:
                 _watch_native(self.ledger, module)
 

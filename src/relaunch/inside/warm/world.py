@@ -14,8 +14,8 @@ import stat
 import sys
 import time
 
+from . import cuda, pools
 from . import ledger as _ledger
-from . import pools
 from .ledger import Ledger, changed
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ _ALL_BYTES = 64 << 20
 """How much of what the program wrote is kept in a snapshot."""
 _OWN_MEMORY = "/memfd:relaunch-"
 _DEVICES = frozenset(("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"))
+_EVENT = "anon_inode:[eventfd]"
 _STREAMS = ("input", "output", "error")
 _LATER = os.O_CREAT | os.O_TRUNC | os.O_EXCL
 _TICK_NS = 50_000_000
@@ -106,10 +107,7 @@ def _tools() -> str:
     tracker: Any = sys.modules.get("multiprocessing.resource_tracker")
     if tracker is not None and tracker._resource_tracker._fd is not None:
         return "multiprocessing's resource tracker is running"
-    cuda: Any = sys.modules.get("torch.cuda")
-    if cuda is not None and getattr(cuda, "_initialized", False):
-        return "CUDA is initialised"
-    return ""
+    return "CUDA is initialised" if cuda.is_initialised() else ""
 
 
 def _signals() -> str:
@@ -218,11 +216,17 @@ class _Open:
         self.seekable = stat.S_ISREG(now.st_mode) or stat.S_ISDIR(now.st_mode)
         self.data = _content(fd, now.st_size) if _is_nameless(fd) else None
         """What it holds, when no name leads to it any more."""
+        self.event = info.get("eventfd-id", "")
+        """The counter that it is, if it is one."""
+        self.count = int(info.get("eventfd-count", "0"), 16)
+        self.semaphore = info.get("eventfd-semaphore", "0") != "0"
 
     def reopen(self) -> None:
         """Open it anew at the same place, under the same numbers."""
         try:
-            if self.data is None:
+            if self.event:
+                new = self._new_event()
+            elif self.data is None:
                 new = os.open(self.path, self.flags | os.O_CLOEXEC)
             else:
                 new = _nameless(os.path.dirname(self.path), self.data, self.flags)
@@ -236,6 +240,13 @@ class _Open:
             os.dup2(new, fd, inheritable=inheritable)
         if new not in numbers:
             os.close(new)
+
+    def _new_event(self) -> int:
+        """Make a counter of its own, for the other one is shared with all that forked."""
+        flags = os.EFD_CLOEXEC | (os.EFD_SEMAPHORE if self.semaphore else 0)
+        if self.flags & os.O_NONBLOCK:
+            flags |= os.EFD_NONBLOCK
+        return os.eventfd(self.count, flags)
 
 
 def _info(fd: int) -> dict[str, str]:
@@ -253,7 +264,8 @@ def _theirs(ledger: Ledger) -> list[tuple[int, str]]:
         if fd > 2 and ledger.own_fds.get(fd) == _ledger._identity(fd):
             continue
         path = posix.readlink(f"/proc/self/fd/{fd}")
-        if not path.startswith(_OWN_MEMORY) and not _is_ours(fd, path, ledger):
+        shared = path.startswith((_OWN_MEMORY, cuda.FILES))  # NVML does not mind
+        if not shared and not _is_ours(fd, path, ledger):
             found.append((fd, path))
     return found
 
@@ -315,8 +327,8 @@ def _descriptors(ledger: Ledger) -> str:
 
 
 def _cannot_share(fd: int, path: str, ledger: Ledger) -> str:
-    if path.startswith("/dev/nvidia"):
-        return "CUDA is initialised"
+    if path == _EVENT and "eventfd-semaphore" in _info(fd):
+        return ""
     if path.startswith("anon_inode:"):
         return f"{path.partition(':')[2].strip('[]')} is open (fd {fd})"
     if path.startswith("/memfd:"):
@@ -363,8 +375,10 @@ def _opened(ledger: Ledger) -> list[_Open]:
 def _same_description(one: _Open, other: _Open) -> bool:
     """Tell whether two descriptors share an offset: move one and look at the other."""
     alike = (one.identity, one.flags, one.offset) == (other.identity, other.flags, other.offset)
-    if not alike or not one.seekable:
+    if not alike or one.event != other.event:
         return False
+    if not one.seekable:
+        return bool(one.event)
     (first, _), (second, _) = one.fds[0], other.fds[0]
     os.lseek(first, one.offset + 1, os.SEEK_SET)
     try:
