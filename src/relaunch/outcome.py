@@ -54,7 +54,7 @@ class Outcome(Record):
     loaded: Mapping[str, str] = {}
     """Package to file, as the process itself reported it at exit."""
     resumed: Mapping[str, Any] = {}
-    """Of a warm run: `at` which statement it went on, and how many seconds that saved."""
+    """Of a warm run: `at` which statement it went on, what that took and saved, and `because`."""
     cold: str = ""
     """Why a warm run began at the beginning."""
 

@@ -101,6 +101,30 @@ def failed(title: str = NAN, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
+def warm_past(past: Past) -> Past:
+    """The same, and three more that `rl warm` ran: cold, resumed, resumed and verified."""
+    code = past.code()
+    common: dict[str, Any] = {"code": code, "resets": [], "warm": True}
+    end = {"exit_code": 0, "metrics": {"loss": "9.91"}}
+    past.add("9", hours_ago=0.5, end={**end, "duration_s": 313.0, "cold": "data.csv changed"},
+             **common)  # fmt: skip
+    resumed = {"at": "train.py:207", "took_s": 0.03, "saved_s": 312.0}
+    past.add(
+        "10",
+        hours_ago=0.3,
+        note="a smaller step",
+        end={
+            **failed(critical_s=0.9, duration_s=1.04, told="same failure as #3, 20 s sooner"),
+            "resumed": {**resumed, "because": "load_data() and above are unchanged"},
+        },
+        **common,
+    )
+    past.add("10.2", hours_ago=0.2, end={**end, "duration_s": 1.0, "resumed": resumed}, **common)
+    (past.trials / "10.2" / "verified.json").write_text('{"against": "10.3", "difference": ""}')
+    return past
+
+
+@pytest.fixture
 def past(world: Any) -> Past:
     """Eight trials: marked, repeated, killed by a signal, timed out, unreadable, running, ..."""
     past = Past(world)

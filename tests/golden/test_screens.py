@@ -98,6 +98,40 @@ def test_forced_colour_paints_the_same_text(world, golden, name, words):
     assert run(world, words, FORCE_COLOR="1", NO_COLOR="1") == plain
 
 
+WARM_SCREENS = [
+    ("log-warm", "log -n 5"),
+    ("show-warm", "show 10"),
+    ("show-warm-cold", "show 9"),
+    ("show-warm-verified", "show 10.2"),
+    ("diff-warm", "diff 9 10.2"),
+]
+
+
+@pytest.mark.usefixtures("warm_past")
+@pytest.mark.parametrize(("name", "words"), WARM_SCREENS)
+def test_warm_trials_show_what_a_cold_run_would_have_taken(world, golden, name, words):
+    text = run(world, words)
+    golden(f"screens/{name}.txt", text)
+    if name.startswith("log"):
+        from relaunch.cli.draw import columns_of
+
+        assert [line for line in text.splitlines() if columns_of(line) > 80] == []
+
+
+@pytest.mark.usefixtures("warm_past")
+def test_json_of_warm_trials_has_both_times(world):
+    import json
+
+    rows = json.loads(world.shell("rl log -n 3 --json").stdout)["trials"]
+    assert [row["warm"] for row in rows] == [True, True, True]
+    assert [row["cold"] for row in rows] == ["data.csv changed", "", ""]
+    assert rows[0]["resumed"] is None
+    assert rows[1]["resumed"]["at"] == "train.py:207"
+    assert (rows[1]["duration_s"], rows[1]["resumed"]["saved_s"]) == (1.04, 312.0)
+    shown = json.loads(world.shell("rl show 10.2 --json").stdout)
+    assert shown["verified"] == {"against": "10.3", "difference": ""}
+
+
 def test_a_locale_without_utf8_gets_ascii(world, golden):
     text = run(world, "log -n 7", LC_ALL="C") + run(world, "diff 1 2", LC_ALL="C")
     drawn = text.replace("日本語", "")

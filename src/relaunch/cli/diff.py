@@ -216,7 +216,9 @@ def _outcome(found: Difference, pen: draw.Pen) -> str:
     for trial in (found.old, found.new):
         row = look_back.summary(trial)
         title = f", {draw.clean(row['signature']['title'])}" if row["signature"] else ""
-        sides.append(f"#{trial.id} {outcome_words(row)}{title}")
+        cold_s = look_back.cold_s(row)
+        cold = "" if cold_s is None else f" (cold: {draw.duration(cold_s)})"
+        sides.append(f"#{trial.id} {outcome_words(row)}{cold}{title}")
     alike = _signature(found.old) and _signature(found.old) == _signature(found.new)
     return "\n".join([*sides, *(["the same failure"] if alike else [])])
 

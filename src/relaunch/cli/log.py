@@ -87,11 +87,14 @@ def _cells(
     rows: list[Summary], metrics: list[str], now: float
 ) -> tuple[list[draw.Column], list[list[draw.Cell]]]:
     with_sets = any(row["set"] for row in rows)
+    with_cold = any(row["resumed"] or row["cold"] for row in rows)
     columns = [draw.Column("#", right=True), draw.Column("ago", right=True)]
     if with_sets:
         columns.append(draw.Column("set", flexible=True, optional=1))
     columns += [draw.Column("code", optional=4), draw.Column("exit")]
     columns.append(draw.Column("time", right=True, optional=2))
+    if with_cold:
+        columns.append(draw.Column("cold", right=True, optional=1))
     columns += [draw.Column(draw.clean(name), flexible=True, optional=3) for name in metrics]
     columns.append(draw.Column("why", flexible=True, least=6))
     columns.append(draw.Column("verdict", flexible=True, least=7))
@@ -102,6 +105,8 @@ def _cells(
         if with_sets:
             line.append(("", draw.clean(row["set"]) or "-"))
         line += [_code(row, before), _exit(row), _time(row, now)]
+        if with_cold:
+            line.append(_cold(row))
         line += [("", draw.clean(row["metrics"].get(name, ""))) for name in metrics]
         line += [("", draw.clean(row["note"])), _verdict(row)]
         cells.append(line)
@@ -153,6 +158,14 @@ def _time(row: Summary, now: float) -> draw.Cell:
     if row["state"] == "running":
         return ("dim", draw.short_duration(max(0.0, now - row["when"])))
     return ("", "" if row["duration_s"] is None else draw.short_duration(row["duration_s"]))
+
+
+def _cold(row: Summary) -> draw.Cell:
+    """Say what a warm run would have taken, or took, from its beginning."""
+    cold_s = look_back.cold_s(row)
+    if cold_s is None:
+        return ("dim", "same" if row["warm"] and row["cold"] else "")
+    return ("", draw.short_duration(cold_s))
 
 
 def _verdict(row: Summary) -> draw.Cell:

@@ -219,7 +219,8 @@ class Lines:
             parts.append(("bold", event.told))
         parts.extend(("", f"{name} {draw.clean(text)}") for name, text in outcome.metrics.items())
         if not outcome.passed and event.trial_id:
-            parts.append(("dim", f"next: rl show {event.trial_id}, or edit and rl"))
+            again = "rl warm" if outcome.resumed or outcome.cold else "rl"
+            parts.append(("dim", f"next: rl show {event.trial_id}, or edit and {again}"))
         self._flow(event.trial_id, parts)
         if outcome.code_changed:
             names = _some(outcome.code_changed)

@@ -79,6 +79,7 @@ def _as_json(trial: Trial, packages: dict[str, str]) -> dict[str, Any]:
         "start": trial.start,
         "end": trial.end,
         "mark": trial.mark,
+        "verified": look_back.verified(trial),
         "packages": packages,
     }
 
@@ -158,7 +159,8 @@ def card(
     add("failure", _failure(row, pen))
     add("told", draw.clean(row["told"]))
     add("critical", "" if row["critical_s"] is None else f"point at {_s(row['critical_s'])}")
-    add("warm", _warm(end))
+    add("warm", _warm(row))
+    add("verified", _verified(trial))
     add("metrics", "   ".join(f"{n} {v}" for n, v in map(_cleaned, row["metrics"].items())))
     add("code", _code(start, pen, everything=all_files))
     add("changed", _listed(end.get("code_changed"), "while it ran: "))
@@ -244,13 +246,25 @@ def _given(start: dict[str, Any]) -> str:
     return draw.clean(" ".join(words))
 
 
-def _warm(end: dict[str, Any]) -> str:
+def _warm(row: look_back.Summary) -> str:
     """Say how a warm run began."""
-    resumed = end.get("resumed")
-    if isinstance(resumed, dict):
-        saved = draw.duration(float(resumed.get("saved_s") or 0.0))
-        return f"resumed at {draw.clean(str(resumed.get('at', '?')))}, {saved} saved"
-    return f"cold: {draw.clean(str(end['cold']))}" if end.get("cold") else ""
+    resumed = row["resumed"]
+    if resumed is None:
+        return f"cold: {draw.clean(row['cold'])}" if row["cold"] else ""
+    saved = draw.duration(resumed["saved_s"])
+    took = f"{draw.duration(resumed['took_s'])} instead of " if resumed["took_s"] else ""
+    line = f"resumed at {draw.clean(resumed['at'])} ({took}{saved}{'' if took else ' saved'})"
+    because = draw.clean(resumed["because"])
+    return f"{line}\nbecause {because}" if because else line
+
+
+def _verified(trial: Trial) -> str:
+    """Say what the cold run that was compared with it showed."""
+    found = look_back.verified(trial)
+    if not found:
+        return ""
+    cold, difference = (draw.clean(str(found.get(key, ""))) for key in ("against", "difference"))
+    return f"NOT as the cold #{cold}: {difference}" if difference else f"as the cold #{cold}"
 
 
 def _resets(start: dict[str, Any], end: dict[str, Any]) -> str:

@@ -160,6 +160,14 @@ def clear_mark(trial: Trial) -> Trial:
     return trial.but(mark={})
 
 
+def verified(trial: Trial) -> dict[str, Any] | None:
+    """Read what `rl warm --verify` found; None when nobody asked, or it cannot be read."""
+    try:
+        return read_json(os.path.join(trial.path, "verified.json"))
+    except JournalError:
+        return None
+
+
 def packages_of(journal: Journal, trial: Trial) -> dict[str, str]:
     """Read which packages were installed; nothing when that is not known."""
     digest = trial.start.get("packages") or ""
@@ -193,9 +201,31 @@ def summary(trial: Trial) -> Summary:
         and {key: str(signature.get(key, "")) for key in ("kind", "title", "digest")},
         "told": str(end.get("told") or ""),
         "metrics": {str(name): str(value) for name, value in (end.get("metrics") or {}).items()},
+        "warm": bool(start.get("warm")),
+        "resumed": _resumed(end.get("resumed")),
+        "cold": str(end.get("cold") or ""),
         "verdict": str(mark.get("verdict") or ""),
         "text": str(mark.get("text") or ""),
         "name": str(mark.get("name") or ""),
+    }
+
+
+def cold_s(row: Summary) -> float | None:
+    """Return what a resumed run would have taken from its beginning; None if it was not resumed."""
+    if row["resumed"] is None:
+        return None
+    return float(row["resumed"]["saved_s"] + (row["duration_s"] or 0.0))
+
+
+def _resumed(resumed: Any) -> dict[str, Any] | None:
+    """Say where a warm run went on, and what it took and saved; None when it did not."""
+    if not resumed:
+        return None
+    return {
+        "at": str(resumed["at"]),
+        "took_s": _seconds(resumed.get("took_s")),
+        "saved_s": float(resumed["saved_s"]),
+        "because": str(resumed.get("because") or ""),
     }
 
 

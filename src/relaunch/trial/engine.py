@@ -134,7 +134,8 @@ def _run_warm(
 def _as_launched(outcome: Outcome, way: Launched) -> Outcome:
     if way.cold:
         return outcome.but(cold=way.cold)
-    return outcome.but(resumed={"at": way.at, "saved_s": way.saved_s})
+    resumed = {"at": way.at, "took_s": way.took_s, "saved_s": way.saved_s, "because": way.because}
+    return outcome.but(resumed=resumed)
 
 
 def _reset(
