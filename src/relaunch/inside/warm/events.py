@@ -1,0 +1,219 @@
+"""What Python tells: the audit events that matter, and what is noted of each."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import cuda, quiet
+from .callers import LIBRARIES, LIBRARY, imports, shows_lines
+from .native import READERS, SEEDS, watch_reader, watch_seed
+from .states import folder_of, kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
+
+    from .ledger import Ledger
+
+_OURS = os.path.dirname(__file__) + "/"
+_PYTEST_FOLDERS = ("__pycache__", ".pytest_cache")
+_SHOWN = ("sys.excepthook", "sys.unraisablehook")
+_METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
+_HARMLESS = frozenset(
+    ("uname", "ldconfig", "/sbin/ldconfig", "lscpu", "nproc", "hostname", "whoami", "getconf",
+     "nvidia-smi", "rocm-smi", "stty", "tput")
+)  # fmt: skip
+"""Programs that only tell about the machine."""
+_WRITES = os.O_WRONLY | os.O_RDWR
+
+
+def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
+    table = _Events(ledger).table()
+    get = table.get
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        handler = get(event)
+        if handler is None:
+            if event in _SHOWN:
+                ledger.shown()
+            return
+        try:
+            frame = sys._getframe(1)
+        except ValueError:  # nobody: Python itself shows a traceback, when the program is over
+            return
+        if ledger.asleep or frame.f_code.co_filename.startswith(_OURS):
+            return
+        before = quiet.enter()
+        try:
+            handler(args, frame)
+        except Exception as error:
+            ledger.blind = ledger.blind or f"{event} was not understood: {error}"
+        finally:
+            quiet.leave(before)
+
+    return hook
+
+
+class _Events:
+    """The audit events that matter; each handler gets the arguments and who called."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self._importing: set[str] = set()
+
+    def table(self) -> dict[str, Callable[[Any, FrameType], None]]:
+        both = {
+            "open": self._open, "os.listdir": self._list, "os.scandir": self._list,
+            "os.mkdir": self._mkdir, "os.rmdir": self._remove, "os.remove": self._remove,
+            "os.rename": self._rename, "os.symlink": self._symlink, "os.link": self._link,
+            "os.truncate": self._change, "os.chmod": self._change, "os.chown": self._change,
+            "os.utime": self._utime, "os.chdir": self._chdir, "sqlite3.connect": self._sqlite,
+            "builtins.input": self._input, "subprocess.Popen": self._popen,
+            "socket.connect": self._connect, "socket.getaddrinfo": self._resolve,
+            "import": self._import,
+        }  # fmt: skip
+        for event in ("os.fork", "os.forkpty", "pty.spawn"):
+            both[event] = self._child
+        for event in ("os.system", "os.posix_spawn", "os.spawn", "os.exec"):
+            both[event] = self._program
+        return both
+
+    def _open(self, args: Any, frame: FrameType) -> None:
+        path, _, flags = args
+        ledger = self.ledger
+        if isinstance(path, int):
+            return
+        if not flags & (_WRITES | os.O_CREAT | os.O_TRUNC):
+            if path in ledger._read or imports(frame) or shows_lines(frame):
+                return
+            ledger._read.add(path)
+            ledger.read(ledger.full(path))
+        else:
+            ledger.write(ledger.full(path), flags)
+
+    def _list(self, args: Any, frame: FrameType) -> None:
+        if imports(frame):
+            return
+        ledger, path = self.ledger, args[0]
+        caller = frame.f_code.co_filename
+        endings = _METADATA if "/importlib/metadata/" in caller else ()
+        path = ledger.full("." if path is None or path == "" else path)
+        if path and "/_pytest/" in caller:  # it looks for tests, and at no times
+            ledger.list(path, endings, False, _PYTEST_FOLDERS)
+        elif path:
+            ledger.list(path, endings, not caller.startswith(LIBRARIES))
+
+    def _mkdir(self, args: Any, frame: FrameType) -> None:
+        code = frame.f_code
+        helper = code.co_name in ("makedirs", "mkdir") and code.co_filename.startswith(LIBRARIES)
+        lenient = helper and bool(frame.f_locals.get("exist_ok"))
+        self.ledger.make(self.ledger.full(args[0], args[2]), lenient)
+
+    def _remove(self, args: Any, _: FrameType) -> None:
+        self.ledger.remove(self.ledger.full(args[0], args[1]))
+
+    def _rename(self, args: Any, _: FrameType) -> None:
+        old, new, old_fd, new_fd = args
+        self.ledger.move(self.ledger.full(old, old_fd), self.ledger.full(new, new_fd))
+
+    def _symlink(self, args: Any, _: FrameType) -> None:
+        self._new_name(self.ledger.full(args[1], args[2]))
+
+    def _link(self, args: Any, _: FrameType) -> None:
+        self.ledger.read(self.ledger.full(args[0], args[2]), digest=True)
+        self._new_name(self.ledger.full(args[1], args[3]))
+
+    def _new_name(self, path: str) -> None:
+        if path:
+            self.ledger.look(path)
+            self.ledger.look(folder_of(path))
+            self.ledger.written[path] = -1
+
+    def _change(self, args: Any, _: FrameType) -> None:
+        path = self.ledger.full(args[0])
+        if path and kind_of(path) == "file":
+            self.ledger.read(path, digest=True)
+            self.ledger.written[path] = -1
+
+    def _utime(self, args: Any, frame: FrameType) -> None:
+        self._change(args, frame)
+        self.ledger.timed.add(self.ledger.full(args[0]))
+
+    def _chdir(self, _: Any, __: FrameType) -> None:
+        self.ledger.moved()
+
+    def _sqlite(self, args: Any, _: FrameType) -> None:
+        path = args[0]
+        if not isinstance(path, (str, bytes)) and not hasattr(path, "__fspath__"):
+            return
+        path = os.fsdecode(path)
+        if path in ("", ":memory:") or "mode=memory" in path:
+            return
+        if path.startswith("file:"):
+            path = path[5:].partition("?")[0]
+            path = path[2:] if path.startswith("///") else path
+        path = self.ledger.full(path)
+        for end in ("", "-journal", "-wal", "-shm"):
+            if path:
+                self.ledger.databases.add(path + end)
+                self.ledger.write(path + end, os.O_RDWR)
+
+    def _input(self, _: Any, __: FrameType) -> None:
+        self.ledger.stdin_used = True
+
+    def _popen(self, args: Any, frame: FrameType) -> None:
+        program = args[0] or (args[1] if isinstance(args[1], (str, bytes)) else args[1][0])
+        self._ran(os.fsdecode(program), frame)
+
+    def _program(self, args: Any, frame: FrameType) -> None:
+        path = args[1] if len(args) > 2 and isinstance(args[0], int) else args[0]
+        self._ran(os.fsdecode(path), frame)
+
+    def _ran(self, program: str, frame: FrameType) -> None:
+        caller: FrameType | None = frame
+        for _ in range(8):
+            if caller is None:
+                break
+            file = caller.f_code.co_filename
+            if file in (LIBRARY + "platform.py", LIBRARY + "ctypes/util.py"):
+                return
+            caller = caller.f_back
+        if os.path.basename(program) not in _HARMLESS:
+            self._unknown(f"it ran another program: {os.path.basename(program)[:60]}")
+
+    def _child(self, _: Any, __: FrameType) -> None:
+        self._unknown("it forked a process, whose doings are not known")
+
+    def _unknown(self, why: str) -> None:
+        self.ledger.blind = self.ledger.blind or why
+
+    def _connect(self, args: Any, _: FrameType) -> None:
+        address = args[1]
+        if isinstance(address, tuple):
+            self.ledger.network.add(str(address[0]))
+
+    def _resolve(self, args: Any, _: FrameType) -> None:
+        self.ledger.network.add(os.fsdecode(args[0] or b""))
+
+    def _import(self, args: Any, _: FrameType) -> None:
+        name = args[0]
+        self.ledger.imported.add(name)
+        cared_for = name in SEEDS or name in READERS or name == cuda.MODULE
+        if cared_for and name not in self._importing | {*sys.modules}:
+            self._importing.add(name)
+            # Loaded here, so that nobody can have its functions before they are wrapped.
+            from importlib import import_module
+
+            try:
+                module = import_module(name)
+            except BaseException:
+                return  # the program will see the same
+            if name in SEEDS:
+                watch_seed(self.ledger, module)
+            elif name == cuda.MODULE:
+                cuda.watch(module)
+            else:
+                watch_reader(self.ledger, module)

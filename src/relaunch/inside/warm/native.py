@@ -1,0 +1,97 @@
+"""Functions of libraries that tell nobody what they do: random seeds, files opened in C."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .ledger import Ledger
+
+SEEDS = {"random": ("seed", "setstate"), "numpy.random.mtrand": ("seed", "set_state")}
+"""Modules with a random generator for all, and how it is seeded."""
+READERS: dict[str, dict[str, tuple[int, str]]] = {
+    "torch.serialization": {"save": (1, "w")},
+    "torch.jit._serialization": {"save": (1, "w"), "load": (0, "r")},
+    "safetensors._safetensors_rust": {"safe_open": (0, "r"), "serialize_file": (1, "w")},
+    "h5py._hl.files": {"make_fid": (0, "+")},
+    "cv2": {"imread": (0, "r"), "imreadmulti": (0, "r"), "imwrite": (0, "w")},
+    "soundfile": {"read": (0, "r"), "write": (0, "w")},
+}
+"""Functions that open files without Python's help: which argument is the path, and what for."""
+UNSEEN = frozenset(
+    ("pyarrow", "polars", "duckdb", "tokenizers", "sentencepiece", "netCDF4", "decord", "av",
+     "rasterio", "lightgbm", "xgboost", "faiss", "torchaudio", "torchvision.io")
+)  # fmt: skip
+"""Modules that can read files in ways that we do not see."""
+
+
+def watch_seed(ledger: Ledger, module: Any) -> None:
+    """Learn from a module's own functions whether the program has seeded it."""
+    key = module.__name__
+    for name in SEEDS[key]:
+        real = getattr(module, name)
+
+        def call(*args: Any, _real: Any = real, **kwargs: Any) -> Any:
+            try:
+                given = [*args, *kwargs.values()]
+                if given and given[0] is not None:
+                    ledger.seeded.add(key)
+                else:
+                    ledger.seeded.discard(key)
+                return _real(*args, **kwargs)
+            except BaseException as error:
+                if error.__traceback__ is not None:
+                    error.__traceback__ = error.__traceback__.tb_next
+                raise
+
+        call.__name__ = call.__qualname__ = name
+        call.__doc__ = real.__doc__
+        call.__module__ = module.__name__
+        setattr(module, name, call)
+    ledger.watched.add(key)
+
+
+def watch_reader(ledger: Ledger, module: Any) -> None:
+    """Learn from a module's own functions which files they open."""
+    for name, (position, use) in READERS[module.__name__].items():
+        real = getattr(module, name, None)
+        if real is None:
+            continue
+
+        def call(
+            *args: Any, _real: Any = real, _at: int = position, _use: str = use, **kwargs: Any
+        ) -> Any:
+            try:
+                _note(ledger, _at, _use, args, kwargs)
+                return _real(*args, **kwargs)
+            except BaseException as error:
+                if error.__traceback__ is not None:
+                    error.__traceback__ = error.__traceback__.tb_next
+                raise
+
+        call.__name__ = call.__qualname__ = name
+        call.__doc__ = real.__doc__
+        call.__module__ = module.__name__
+        setattr(module, name, call)
+
+
+def _note(
+    ledger: Ledger, position: int, use: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    path = args[position] if len(args) > position else None
+    for name in ("f", "filename", "name", "file"):
+        path = kwargs.get(name) if path is None else path
+    if not isinstance(path, (str, bytes)) and not hasattr(path, "__fspath__"):
+        return  # an open file
+    full = ledger.full(path)
+    if use == "+":
+        mode = args[1] if len(args) > 1 else kwargs.get("mode", "r")
+        use = {"r": "r", "w": "w"}.get(mode, "a")
+    if use == "r":
+        ledger.read(full)
+    else:
+        more = os.O_TRUNC if use == "w" else 0
+        ledger.write(full, os.O_RDWR | os.O_CREAT | more)

@@ -1,0 +1,169 @@
+"""Whether a snapshot can be taken now: if a copy of the process would be equal to it.
+
+For all that cannot be copied or made anew there is a reason, in words for people.
+"""
+
+from __future__ import annotations
+
+import os
+import posix
+import signal
+import stat
+import sys
+
+from . import cuda, opened, pools
+from . import ledger as _ledger
+from .kept import ALL_BYTES, FILE_BYTES
+from .ledger import Ledger
+from .states import short
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+
+def refuse(own_children: Collection[int]) -> str:
+    """Say why no snapshot can be taken right now; empty if it can."""
+    ledger = _ledger.installed
+    try:
+        return (
+            (_unknown(ledger) if ledger else "")
+            or _tools()
+            or _signals()
+            or _threads()
+            or _logging()
+            or _children(own_children)
+            or opened.unshareable(ledger or Ledger())
+            or (_written(ledger) if ledger else "")
+            or _memory()
+            or pools.unsafe()
+        )
+    except Exception as error:
+        return f"the process cannot be examined: {type(error).__name__}: {error}"
+
+
+def _unknown(ledger: Ledger) -> str:
+    if ledger.blind:
+        return ledger.blind
+    if ledger.stdin_used or _moved_stdin(ledger):
+        return "the standard input was read"
+    return ""
+
+
+def _moved_stdin(ledger: Ledger) -> bool:
+    try:
+        regular = stat.S_ISREG(posix.fstat(0).st_mode)
+        return regular and os.lseek(0, 0, os.SEEK_CUR) != ledger.stdin_at
+    except OSError:
+        return False
+
+
+def _tools() -> str:
+    """Find what else has a hand in the interpreter."""
+    if sys.gettrace() is not None:
+        return "a trace function is set"
+    if sys.getprofile() is not None:
+        return "a profile function is set"
+    monitoring: Any = getattr(sys, "monitoring", None)
+    for tool in range(6) if monitoring else ():
+        name = monitoring.get_tool(tool)
+        if name and monitoring.get_events(tool):
+            return f"a tool watches the program: {name}"
+    events: Any = sys.modules.get("asyncio.events")
+    if events is not None and events._get_running_loop() is not None:
+        return "an asyncio loop is running"
+    tracker: Any = sys.modules.get("multiprocessing.resource_tracker")
+    if tracker is not None and tracker._resource_tracker._fd is not None:
+        return "multiprocessing's resource tracker is running"
+    return "CUDA is initialised" if cuda.is_initialised() else ""
+
+
+def _signals() -> str:
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+        if any(signal.getitimer(timer)):
+            return "a timer is running (signal.alarm or setitimer)"
+    if signal.getsignal(signal.SIGCHLD) is not signal.SIG_DFL:
+        return "SIGCHLD has a handler"
+    try:
+        with open("/proc/self/timers", encoding="ascii") as file:
+            if file.read(1):
+                return "a timer is running (timer_create)"
+    except OSError:
+        pass
+    return ""
+
+
+def _logging() -> str:
+    """Tell whether a record is being written: locks of logging are made anew in a fork."""
+    logging: Any = sys.modules.get("logging")
+    if logging is None:
+        return ""
+    locks = [logging._lock, *(one.lock for ref in logging._handlerList if (one := ref()))]
+    held = any(lock is not None and lock._is_owned() for lock in locks)
+    return "a log record is being written" if held else ""
+
+
+def _threads() -> str:
+    import _thread
+
+    threading: Any = sys.modules.get("threading")
+    if threading is not None:
+        for thread in [*threading._dangling]:
+            if thread.ident is None:
+                return f"a thread is about to be started: {thread.name}"
+        if threading.current_thread() is not threading.main_thread():
+            return "a thread runs the program"
+        for thread in threading.enumerate():
+            if thread is not threading.main_thread():
+                return f"a thread is running: {thread.name}"
+    return "a thread is running" if _thread._count() else ""
+
+
+def _children(own: Collection[int]) -> str:
+    for tid in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{tid}/children", encoding="ascii") as file:
+                pids = [*map(int, file.read().split())]
+        except FileNotFoundError:
+            return "the kernel does not tell child processes"
+        for pid in pids:
+            if pid not in own:
+                return f"a child process is there: {_command(pid)}"
+    return ""
+
+
+def _command(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return f"{file.read().strip()} ({pid})"
+    except OSError:
+        return str(pid)
+
+
+def _memory() -> str:
+    for path in pools.shared_memory():
+        if path.startswith(opened.OWN_MEMORY) or "KMP_REGISTERED_LIB" in path:
+            continue
+        name = path.partition(" (deleted)")[0]
+        if name in ("", "/dev/zero"):
+            return "memory is shared between processes"
+        return f"a file is mapped for writing: {name}"
+    return ""
+
+
+def _written(ledger: Ledger) -> str:
+    """Tell which files are too large to be kept."""
+    total = 0
+    for path, base in ledger.written.items():
+        try:
+            now = posix.lstat(path)
+        except OSError:
+            continue
+        if not stat.S_ISREG(now.st_mode):
+            continue
+        size = now.st_size - max(base, 0)
+        total += size
+        if size > FILE_BYTES:
+            return f"a large file was written: {short(path)}"
+    return "large files were written" if total > ALL_BYTES else ""

@@ -1,0 +1,219 @@
+"""What Python does not tell: looks at paths, lines that are shown, the standard input.
+
+Functions that pass for the real ones note what they are asked.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import posix
+import sys
+
+from .callers import from_makedirs, kind_only, shows_lines
+from .states import access_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+    from .ledger import Ledger
+
+
+def wrap(ledger: Ledger) -> None:
+    _wrap_stat(ledger, "stat", True)
+    _wrap_stat(ledger, "lstat", False)
+    _wrap_access(ledger)
+    _wrap_linecache(ledger)
+    _wrap_stdin(ledger)
+
+
+def _disguise(new: Any, old: Any) -> None:
+    """Let a function pass for the one it stands for."""
+    for name in ("__name__", "__qualname__", "__doc__"):
+        try:
+            setattr(new, name, getattr(old, name))
+        except AttributeError:
+            pass
+    new.__module__ = "os"
+    new.__annotations__ = {}
+    for group in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
+        if old in group:
+            group.add(new)
+    if old in os.supports_effective_ids:
+        os.supports_effective_ids.add(new)
+
+
+def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
+    real = getattr(posix, name)
+    looked, measured = ledger._looked, ledger._measured
+
+    def note(path: Any, dir_fd: int | None, frame: FrameType) -> None:
+        if isinstance(path, int) or ledger.asleep or shows_lines(frame):
+            return
+        try:
+            full = ledger.full(path, dir_fd)
+            if kind_only(frame):
+                ledger.look(full, from_makedirs(frame))
+                looked.add(path)
+            else:
+                ledger.measure(full)
+                measured.add(path)
+        except Exception as error:
+            ledger.blind = ledger.blind or f"os.{name} was not understood: {error}"
+
+    # An exception goes on as if it came from the function itself: without this frame.
+    if follows:
+
+        def stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> Any:
+            try:
+                if dir_fd is None:
+                    if path not in measured:
+                        frame = sys._getframe(1)
+                        if path not in looked or not kind_only(frame):
+                            note(path, None, frame)
+                    if follow_symlinks:
+                        return real(path)
+                else:
+                    note(path, dir_fd, sys._getframe(1))
+                return real(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+            except BaseException as error:
+                error.__traceback__ = None
+                raise
+
+        new: Any = stat
+    else:
+
+        def lstat(path: Any, *, dir_fd: int | None = None) -> Any:
+            try:
+                if dir_fd is not None or path not in measured:
+                    frame = sys._getframe(1)
+                    if dir_fd is not None or path not in looked or not kind_only(frame):
+                        note(path, dir_fd, frame)
+                return real(path, dir_fd=dir_fd)
+            except BaseException as error:
+                error.__traceback__ = None
+                raise
+
+        new = lstat
+    _disguise(new, real)
+    setattr(os, name, new)
+
+
+def _wrap_access(ledger: Ledger) -> None:
+    real = posix.access
+
+    def access(
+        path: Any,
+        mode: int,
+        *,
+        dir_fd: int | None = None,
+        effective_ids: bool = False,
+        follow_symlinks: bool = True,
+    ) -> bool:
+        try:
+            full = "" if isinstance(path, int) else ledger.full(path, dir_fd)
+            if full and full not in ledger.modes and full not in ledger.written:
+                ledger.modes[full] = access_of(full)
+            return real(
+                path,
+                mode,
+                dir_fd=dir_fd,
+                effective_ids=effective_ids,
+                follow_symlinks=follow_symlinks,
+            )
+        except BaseException as error:
+            error.__traceback__ = None
+            raise
+
+    _disguise(access, real)
+    os.access = access
+    real_link = posix.readlink
+
+    def readlink(path: Any, *, dir_fd: int | None = None) -> Any:
+        try:
+            target = real_link(path, dir_fd=dir_fd)
+            full = ledger.full(path, dir_fd)
+            if full and full not in ledger.written:
+                ledger.links.setdefault(full, os.fsdecode(target))
+            return target
+        except BaseException as error:
+            error.__traceback__ = None
+            raise
+
+    _disguise(readlink, real_link)
+    os.readlink = readlink
+    real_read = posix.read
+
+    def read(fd: int, length: int, /) -> bytes:
+        try:
+            if fd == 0:
+                ledger.stdin_used = True
+            return real_read(fd, length)
+        except BaseException as error:
+            error.__traceback__ = None
+            raise
+
+    _disguise(read, real_read)
+    os.read = read
+
+
+def _wrap_linecache(ledger: Ledger) -> None:
+    real_line, real_lines = linecache.getline, linecache.getlines
+    inner = real_line.__code__
+
+    def getline(filename: str, lineno: int, module_globals: Any = None) -> str:
+        text = real_line(filename, lineno, module_globals)
+        ledger.line(filename, lineno, text)
+        return text
+
+    def getlines(filename: str, module_globals: Any = None) -> list[str]:
+        if sys._getframe(1).f_code is not inner:
+            ledger.all_lines(filename)
+        return real_lines(filename, module_globals)
+
+    linecache.getline, linecache.getlines = getline, getlines
+
+
+def _wrap_stdin(ledger: Ledger) -> None:
+    """Have a standard input that tells when it is read."""
+    import io
+
+    old = sys.stdin
+    if not isinstance(old, io.TextIOWrapper) or sys.__stdin__ is not old:
+        return
+
+    class Stdin(io.FileIO):
+        def readinto(self, buffer: Any) -> Any:
+            ledger.stdin_used = True
+            try:
+                return super().readinto(buffer)
+            except BaseException as error:
+                error.__traceback__ = None
+                raise
+
+        def readall(self) -> Any:
+            ledger.stdin_used = True
+            return super().readall()
+
+        def read(self, size: int | None = -1, /) -> Any:
+            ledger.stdin_used = True
+            return super().read(-1 if size is None else size)
+
+    Stdin.__name__ = Stdin.__qualname__ = "FileIO"
+    Stdin.__module__ = "_io"
+    try:
+        raw = Stdin(0, "rb", closefd=False)
+    except OSError:
+        return
+    raw.name = "<stdin>"
+    new = io.TextIOWrapper(
+        io.BufferedReader(raw),
+        encoding=old.encoding,
+        errors=old.errors,
+        newline="\n",
+        line_buffering=old.line_buffering,
+    )
+    new.mode = "r"  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = new  # type: ignore[misc]
