@@ -81,3 +81,40 @@ def test_what_was_verified_is_on_the_card(warm):
     warm.rl("warm", "--verify")
     assert "verified  as the cold #1.3" in warm.rl("show", "1.2").stdout
     assert json.loads(warm.rl("show", "1.2", "--json").stdout)["verified"]["against"] == "1.3"
+
+
+# --- wrong words
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("", "nothing to repeat yet   try: rl warm -- python train.py"),
+        ("--bogus", "no option `--bogus`   try: rl warm --help"),
+        ("--wach", "no option `--wach`; did you mean --watch?   try: rl warm --help"),
+        ("-m", "-m needs a value: WHY   try: rl warm --help"),
+        ("-n 3", "-n is no option of `rl warm`   try: rl -n 3"),
+        ("--", "no command after `--`   try: rl warm -- python train.py"),
+        ("python x.py", "`python` came before `--`   try: rl warm -- python x.py"),
+        ("stautus", "no word `stautus`; did you mean status?   try: rl warm status"),
+        ("status x", "`rl warm status` takes --json and --all, not `x`   try: rl warm status"),
+        ("--at x.py", "--at takes FILE:LINE, not `x.py`   try: rl warm --at train.py:180"),
+        ("--at x.py:3", "--at: x.py: No such file or directory   try: rl warm --at FILE:LINE"),
+        ("--at t.py:3", "--at: t.py has 2 lines, not `3`   try: rl warm --at t.py:2"),
+        ("--at t.py:0", "--at: t.py has 2 lines, not `0`   try: rl warm --at t.py:2"),
+    ],
+)
+def test_wrong_words_get_one_clear_line_and_exit_2(warm, words, line):
+    warm.write("t.py", "a = 1\nb = 2\n")
+    done = warm.rl("warm", *words.split())
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"rl: {line}\n")
+
+
+def test_a_place_is_seen_from_where_it_is_typed(warm):
+    edit(warm, "a = 1", "b = 2", "print(a + b)")
+    first(warm)
+    warm.rl("warm", "stop")
+    (warm.project / "sub").mkdir()
+    warm.rl("warm", "--at", "../train.py:5", cwd=warm.project / "sub")
+    (program,) = json.loads(warm.rl("warm", "status", "--json").stdout)["programs"]
+    assert "train.py:5" in [one["at"] for one in program["snapshots"]]

@@ -89,9 +89,12 @@ OPTIONS = (
 
 
 def parse(
-    words: Sequence[str], options: Sequence[Option] = OPTIONS
+    words: Sequence[str], options: Sequence[Option] = OPTIONS, rl: str = "rl"
 ) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-    """Split `[OPTIONS] [-- CMD...]` into option values and the command (None: repeat the last)."""
+    """Split `[OPTIONS] [-- CMD...]` into option values and the command (None: repeat the last).
+
+    `rl` is what was typed before the words, for what to type instead.
+    """
     by_flag = {flag: option for option in options for flag in option.flags}
     values: dict[str, Any] = {}
     at = 0
@@ -101,12 +104,12 @@ def parse(
         if word == "--":
             command = tuple(words[at:])
             if not command or not command[0]:
-                raise UsageError("no command after `--`", hint="rl -- python train.py")
+                raise UsageError("no command after `--`", hint=f"{rl} -- python train.py")
             return values, command
         flag, value = _split(word, by_flag)
         option = by_flag.get(flag)
         if option is None:
-            raise _unknown(word, words, at - 1, list(by_flag))
+            raise _unknown(word, words, at - 1, list(by_flag), rl)
         if not option.metavar:
             if value is not None:
                 raise UsageError(f"{flag} takes no value: `{word}`")
@@ -114,7 +117,7 @@ def parse(
             continue
         if value is None:
             if at >= len(words) or words[at] == "--":
-                raise UsageError(f"{flag} needs a value: {option.metavar}", hint="rl run --help")
+                raise UsageError(f"{flag} needs a value: {option.metavar}", hint=_help(rl))
             value = words[at]
             at += 1
         if option.choices and value not in option.choices:
@@ -136,13 +139,20 @@ def _split(word: str, by_flag: dict[str, Option]) -> tuple[str, str | None]:
     return word, None
 
 
-def _unknown(word: str, words: Sequence[str], at: int, flags: list[str]) -> UsageError:
+def _help(rl: str) -> str:
+    return f"{'rl run' if rl == 'rl' else rl} --help"
+
+
+def _unknown(word: str, words: Sequence[str], at: int, flags: list[str], rl: str) -> UsageError:
     if not word.startswith("-"):
-        rest = " ".join(words[at:])
-        return UsageError(f"`{word}` came before `--`", hint=f"rl {' '.join(words[:at])} -- {rest}")
-    near = nearest(word, flags)
+        right = " ".join([rl, *words[:at], "--", *words[at:]])
+        return UsageError(f"`{word}` came before `--`", hint=right)
+    if any(word in option.flags for option in OPTIONS):
+        return UsageError(f"{word} is no option of `{rl}`", hint=" ".join(["rl", *words]))
+    names = {flag.lstrip("-"): flag for flag in flags}
+    near = names.get(nearest(word.lstrip("-"), [*names]), "")
     return UsageError(f"no option `{word}`" + (f"; did you mean {near}?" if near else ""),
-                      hint="rl run --help")  # fmt: skip
+                      hint=_help(rl))  # fmt: skip
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import sys
 import time
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import OPTIONS, Option, parse
+from relaunch.cli.launch_options import OPTIONS, Option, nearest, parse
 from relaunch.cli.launch_options import arguments as launch_arguments
 from relaunch.cli.run import Lines, leave, prepare, request_of
 from relaunch.errors import UsageError
@@ -35,6 +35,7 @@ Examples
   rl warm status                    snapshots, memory, what they depend on
   rl warm stop                      end those of this project; --all: of all
 """
+_WORDS = ("status", "stop")
 _LOOK_S = 0.1
 _NOT_WARM = ("sets", "times", "frozen")
 WARM_OPTIONS = (
@@ -57,7 +58,7 @@ def arguments(parser: ArgumentParser) -> None:
         "word",
         nargs="?",
         metavar="WORD",
-        choices=("status", "stop"),
+        choices=_WORDS,
         help="status of the snapshots, or stop them",
     )
     launch_arguments(parser, WARM_OPTIONS)
@@ -73,15 +74,18 @@ def quick(words: list[str]) -> int | None:
     own = words[: words.index("--")] if "--" in words else words
     if {"-h", "--help"} & set(own):
         return None
-    if own and own[0] in ("status", "stop"):
+    if own and own[0] in _WORDS:
         return _ask_hosts(own[0], own[1:])
+    alone = len(words) == 1 and not words[0].startswith("-")
+    if alone and (near := nearest(words[0], _WORDS)):
+        raise UsageError(f"no word `{words[0]}`; did you mean {near}?", hint=f"rl warm {near}")
     return launch(words)
 
 
 def launch(words: Sequence[str]) -> int:
     """Run what the words say; returns the exit code, or dies of the program's own signal."""
-    values, command = parse(words, WARM_OPTIONS)
-    at = tuple(_place(text) for text in values["at"]) if "at" in values else None
+    values, command = parse(words, WARM_OPTIONS, "rl warm")
+    at = tuple(place(text) for text in values["at"]) if "at" in values else None
     request = request_of(values, command).but(warm=True, at=at)
     project = open_project()
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
@@ -95,11 +99,22 @@ def launch(words: Sequence[str]) -> int:
     return leave(outcome)
 
 
-def _place(text: str) -> str:
+def place(text: str) -> str:
+    """Check that there is such a line; the file is seen from here, wherever the program runs."""
     file, _, line = text.rpartition(":")
     if not file or not line.isdecimal():
         raise UsageError(f"--at takes FILE:LINE, not `{text}`", hint="rl warm --at train.py:180")
-    return text
+    try:
+        with open(file, "rb") as source:
+            count = sum(1 for _ in source)
+    except OSError as error:
+        raise UsageError(f"--at: {file}: {error.strerror}", hint="rl warm --at FILE:LINE") from None
+    if not 1 <= int(line) <= count:
+        raise UsageError(
+            f"--at: {file} has {draw.plural(count, 'line')}, not `{line}`",
+            hint=f"rl warm --at {file}:{max(1, count)}",
+        )
+    return f"{os.path.abspath(file)}:{line}"
 
 
 def _verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:

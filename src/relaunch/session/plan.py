@@ -46,7 +46,8 @@ def _fresh(project: Project, request: Request) -> Recipe:
 def _repeated(project: Project, request: Request) -> Recipe:
     last = last_trial(project, warm=request.warm)
     if last is None:
-        raise UsageError("nothing to repeat yet", hint="rl -- python train.py")
+        rl = "rl warm" if request.warm else "rl"
+        raise UsageError("nothing to repeat yet", hint=f"{rl} -- python train.py")
     check_secrets_given(last, request.env or {})
     return recipe_of(last, project)
 
