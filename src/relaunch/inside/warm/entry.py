@@ -45,8 +45,12 @@ def start(names: dict[str, Any], before: tuple[bool, list[int]]) -> None:
     loaded = None if module else _load(program, full)
     if (loaded is None and not module) or not proven():
         os.execv(sys.executable, spec["command"])
+    try:
+        camera = shot.Camera(spec)
+    except OSError:  # there is no place, or no process, to keep snapshots
+        os.execv(sys.executable, spec["command"])
     watch_imports(program, spec["roots"])
-    shot.Camera(spec).attach(program)
+    camera.attach(program)
     atexit.register(program.rest)
     for name in [name for name in sys.modules if name.startswith("_relaunch_warm")]:
         del sys.modules[name]  # so that Python takes nothing from us when it takes modules apart

@@ -596,7 +596,7 @@ class Host:
         hello, peer.hello = peer.hello, None
         if hello is None:
             return {"ok": False}
-        run, start = self._lineage(peer.pid)
+        run, start = self._lineage(int(hello.get("of", 0)))
         self._numbers += 1
         snapshot = choice.Snapshot(self._numbers, peer.pid, hello, run)
         snapshot.start = start
@@ -627,16 +627,15 @@ class Host:
         source = self._sources.source(digest, self._script)
         return choice.is_past_imports(snapshot, source, first)
 
-    def _lineage(self, pid: int) -> tuple[int, choice.Importable]:
-        """Return from which run a snapshot is, and what could be imported when that began.
+    def _lineage(self, program: int) -> tuple[int, choice.Importable]:
+        """Return which run a process is, and what could be imported when that began.
 
         A program may have ended before its last snapshot told us: then it is one of those that
         ended just now, and if those differ, the one that makes the snapshot useless.
         """
-        parent = _parent_of(pid)
         running = [peer.running for peer in self._peers if peer.running]
         for one in running:
-            if one.pid == parent:
+            if one.pid == program:
                 return one.number, one.start
         lineages = [(one.number, one.start) for one in running]
         lineages += reversed(self._ended)

@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 
-from . import host, morph, spine, wire, world
+from . import children, host, morph, spine, wire, world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Camera:
         self.link.close()
         self.link = self._running(program.elapsed, program.flags.fd)
         os.register_at_fork(after_in_child=lambda: self._forked(program))
+        children.watch(lambda: self._part(program))
 
     def _forked(self, program: spine.Program) -> None:
         """In a child that the program made itself, nobody stops but to go on in edited code."""
@@ -82,21 +83,20 @@ class Camera:
         self._bury()
         why = self._why_not(program, frame)
         if why:
-            self.refused[why] = self.refused.get(why, 0) + 1
-            program.wait(_PATIENCE)
-            return False
-        world.before_fork()
-        mark = self._mark()
-        if mark < 0:
-            program.wait(_PATIENCE)
-            return False
-        state = world.World(self.ledger)
-        elapsed = program.elapsed
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        pid = spine.fork()
+            return self._refuse(program, why)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            world.before_fork()
+            mark = self._mark()
+            state = world.World(self.ledger)
+            elapsed = program.elapsed
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            pid = self._fork(program.apart)
+        except Exception as error:  # as when memory is exhausted: the program must not fail of us
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            return self._refuse(program, f"{type(error).__name__}: {error}")
         if pid:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            self.children.add(pid)
             self.taken += 1
             program.paid(time.perf_counter() - began)
             return False
@@ -108,6 +108,38 @@ class Camera:
         self._resume(program, order, state, elapsed, frame)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return True
+
+    def _refuse(self, program: spine.Program, why: str) -> bool:
+        self.refused[why] = self.refused.get(why, 0) + 1
+        program.wait(_PATIENCE)
+        return False
+
+    def _fork(self, apart: bool) -> int:
+        """Fork, twice if the snapshot must not be a child of the program; 0 in the snapshot."""
+        pid = spine.fork()
+        if not apart:
+            self.children.update({pid} - {0})
+            return pid
+        if pid == 0:
+            try:
+                if spine.fork() == 0:
+                    return 0
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        if os.waitpid(pid, 0)[1]:
+            raise OSError("no more processes")
+        return pid
+
+    def _part(self, program: spine.Program) -> None:
+        """End the snapshots that the program would meet; later ones are not its children."""
+        if os.getpid() != self.pid:
+            return
+        program.apart = True
+        children.end(self.children)
+        while select.select([self.known[0]], [], [], 0)[0]:
+            os.read(self.known[0], 64)
+        self.taken = 0
 
     def settle(self) -> None:
         """Wait a moment for snapshots that the host does not know yet: the next run needs them."""
@@ -140,14 +172,11 @@ class Camera:
         return world.refuse(self.children)
 
     def _mark(self) -> int:
-        """Ask for the length of the recorded output; -1 when nobody records it."""
+        """Ask for the length of the recorded output; OSError or ValueError if nobody records it."""
         if self.control < 0:
             return 0
-        try:
-            os.write(self.control, b"mark")
-            return int(os.read(self.control, 32))
-        except (OSError, ValueError):
-            return -1
+        os.write(self.control, b"mark")
+        return int(os.read(self.control, 32))
 
     def _resume(
         self,
@@ -194,6 +223,7 @@ class _Order:
     def __init__(self, message: dict[str, Any], fds: list[int], line: socket.socket) -> None:
         self.sources: dict[str, str] = message["sources"]
         self.env: dict[str, str] = message["env"]
+        self.at: list[str] = message["at"]
         self.fds = fds
         self._line = line
 
@@ -239,6 +269,7 @@ class _Waiting:
         message = {
             "op": "hello",
             "pid": os.getpid(),
+            "of": self.camera.pid,
             "at": f"{loaded.source.file}:{line}",
             "site": number,
             "elapsed": elapsed,
@@ -300,7 +331,12 @@ class _Waiting:
         `foreign` descriptors are open here for another one.
         """
         near, far = socket.socketpair()
-        pid = spine.fork()
+        try:
+            pid = spine.fork()
+        except OSError:  # there are no more processes; later there may be
+            near.close()
+            far.close()
+            return None
         if pid:
             far.close()
             self.ready = (pid, near)
@@ -316,7 +352,11 @@ class _Waiting:
 
     def _resume(self, message: dict[str, Any], fds: list[int]) -> None:
         """Hand an order to the process that waits for it, and tell what became of that."""
-        assert self.ready is not None
+        if self.ready is None:
+            wire.send(self.host, {"failed": "no more processes", "run": message["run"]})
+            for fd in fds:
+                os.close(fd)
+            return
         pid, line = self.ready
         self.ready = None
         why = b""

@@ -16,7 +16,7 @@ from sys import _getframe
 from time import perf_counter
 from types import CodeType, FrameType
 
-from . import compare, linetable, morph, quiet, sites
+from . import children, compare, linetable, morph, quiet, sites
 from .flags import Flags
 
 TYPE_CHECKING = False
@@ -111,6 +111,8 @@ class Program:
         """What a snapshot of this process took at the most."""
         self.caught = False
         """The program may know the numbers of its lines, as from an exception that it caught."""
+        self.apart = False
+        """Snapshots must not be children of the program: it may wait for any child."""
         self.never = ""
         """Why no snapshot can be taken any more; empty while they can."""
 
@@ -150,6 +152,7 @@ class Program:
         source = compare.Source(text, file)
         if any(word in text for word in _LINES):
             self.caught = True
+        self.apart = self.apart or children.are_spoken_of(text)
         first = len(self.seen)
         tree = sites.instrument(source.tree, first)
         if rewrite is not None:
