@@ -16,6 +16,8 @@ from relaunch.cli.main import VERBS
 FOLDER = Path(__file__).parent.parent / "src/relaunch/desk/completions"
 NAMES = {"bash": "rl.bash", "zsh": "_rl", "fish": "rl.fish"}
 TRIALS = ("@good", "@bad", "-1")
+LAUNCHES = ("run", "warm")
+"""Verbs that take a command after `--`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,8 @@ def _metavar(action: argparse.Action) -> str:
 def _kind(metavar: str) -> str:
     kinds = {
         "CMD": "command", "-- CMD": "", "CLONE": "dir", "DIR": "dir", "FOLDER": "dir",
-        "FILE": "file", "PATH": "file", "A,B": "sets", "SET": "sets", "SETS": "sets",
+        "FILE": "file", "FILE:LINE": "file", "PATH": "file", "A,B": "sets", "SET": "sets",
+        "SETS": "sets",
     }  # fmt: skip
     return kinds.get(metavar, "")
 
@@ -211,7 +214,7 @@ def _bash_parents(verbs: list[Verb]) -> str:
 
 def _bash_case(verb: Verb) -> str:
     flags = " ".join([flag for option in verb.options for flag in option.flags])
-    extra = " --" if verb.name == "run" else ""
+    extra = " --" if verb.name in LAUNCHES else ""
     values = "".join(
         f"        {'|'.join(option.flags)}) values='{' '.join(option.choices) or option.kind}' ;;\n"
         for option in verb.options
@@ -361,7 +364,10 @@ def fish(verbs: list[Verb]) -> str:
     lines = []
     for verb in verbs:
         lines.append(f"complete -c rl -n __rl_first -a {verb.name} -d {_fish_word(verb.help)}")
-    lines += ["complete -c rl -n __rl_launch -a -- -d 'then the command'"]
+    lines += [
+        f"complete -c rl -n {test} -a -- -d 'then the command'"
+        for test in ("__rl_launch", "'__rl_in warm'")
+    ]
     for verb in verbs:
         test = "__rl_launch" if verb.name == "run" else f"'__rl_in {verb.name}'"
         lines += _fish_verb(verb, test)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples
-  rl warm -- python train.py --steps 50     the first time cold, leaving snapshots behind
+  rl warm -- python train.py        the first time cold, leaving snapshots behind
   rl warm                           after an edit: goes on from above it
   rl warm --watch                   relaunch on every save
   rl warm --at train.py:180         leave a snapshot there
@@ -39,7 +39,6 @@ _WORDS = ("status", "stop")
 _LOOK_S = 0.1
 _NOT_WARM = ("sets", "times", "frozen")
 WARM_OPTIONS = (
-    *(option for option in OPTIONS if option.field not in _NOT_WARM),
     Option(
         flags=("--at",),
         field="at",
@@ -49,6 +48,7 @@ WARM_OPTIONS = (
     ),
     Option(flags=("--verify",), field="verify", help="run it cold too, and compare"),
     Option(flags=("--watch",), field="watch", help="relaunch on every save; Ctrl-C ends"),
+    *(option for option in OPTIONS if option.field not in _NOT_WARM),
 )
 
 
@@ -57,10 +57,11 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "word",
         nargs="?",
-        metavar="WORD",
+        metavar="status|stop",
         choices=_WORDS,
-        help="status of the snapshots, or stop them",
+        help="list the snapshots, or end them",
     )
+    parser.add_argument("--all", action="store_true", help="status or stop: of all projects")
     launch_arguments(parser, WARM_OPTIONS)
 
 

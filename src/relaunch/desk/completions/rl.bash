@@ -33,9 +33,10 @@ _rl() {
         esac
         ;;
     warm)
-        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --at --verify --watch'
+        options='-h --help --all --at --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         words='status stop'
         case $prev in
+        --at) values='file' ;;
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         --timeout) values='text' ;;
@@ -47,7 +48,6 @@ _rl() {
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
         --color) values='auto always never' ;;
-        --at) values='text' ;;
         esac
         ;;
     log)
