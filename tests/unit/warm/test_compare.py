@@ -118,9 +118,30 @@ def test_decorated_functions_are_looked_into_by_who_knows_whom() -> None:
     old = Source(text, "a.py")
     why, _ = compare(old, Source(text.replace("1", "3"), "a.py"), _seen(old, 2))
     assert "decorated" in why
-    plain = text.replace("@deco", "@staticmethod")
-    old = Source(plain, "a.py")
-    assert compare(old, Source(plain.replace("1", "3"), "a.py"), _seen(old, 2))[0] == ""
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        "staticmethod",
+        "click.version_option(version, message='%(prog)s')",
+        "pytest.mark.parametrize('n', [2, 4])",
+        "mark.slow",
+        "mock.patch.object(os, 'name', 'x')",
+        "hydra.main(config_name='x')",
+    ],
+)
+def test_decorators_that_only_keep_a_function_leave_it_free_to_be_edited(decorator) -> None:
+    text = f"@{decorator}\ndef f():\n    return 1\nprint(2)\n"
+    old = Source(text, "a.py")
+    assert compare(old, Source(text.replace("1", "3"), "a.py"), _seen(old, 2))[0] == ""
+
+
+@pytest.mark.parametrize("decorator", ["numba.jit", "main", "some.object(1)", "given(integers())"])
+def test_decorators_that_may_look_into_a_function_hold_it(decorator) -> None:
+    text = f"@{decorator}\ndef f():\n    return 7\nprint(2)\n"
+    old = Source(text, "a.py")
+    assert "decorated" in compare(old, Source(text.replace("7", "3"), "a.py"), _seen(old, 2))[0]
 
 
 def test_tells_where_lines_moved() -> None:

@@ -21,11 +21,16 @@ _TRANSPARENT = frozenset(
     (
         "property", "staticmethod", "classmethod", "cached_property", "cache", "lru_cache",
         "wraps", "contextmanager", "dataclass", "no_grad", "inference_mode", "command", "group",
-        "option", "argument", "pass_context", "fixture", "setter", "abstractmethod", "override",
-        "overload", "final", "total_ordering",
+        "option", "argument", "version_option", "help_option", "password_option",
+        "confirmation_option", "pass_context", "pass_obj", "callback", "result_callback", "fixture",
+        "patch", "setter", "abstractmethod", "override", "overload", "final", "total_ordering",
     )
 )  # fmt: skip
 """Decorators by their last name that keep a function without looking into it."""
+_TRANSPARENT_PAIRS = frozenset(
+    (("hydra", "main"), ("patch", "object"), ("patch", "dict"), ("patch", "multiple"))
+)
+"""Those that are known by their last two names; and all of `pytest.mark`."""
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _LAYOUT = ("type_comment", "type_ignores")
 
@@ -339,15 +344,22 @@ def _first_line(statement: ast.stmt) -> int:
 
 
 def _all_transparent(node: Any) -> bool:
-    return all(_last_name(one) in _TRANSPARENT for one in node.decorator_list)
+    return all(_is_transparent(one) for one in node.decorator_list)
 
 
-def _last_name(decorator: ast.expr) -> str:
+def _is_transparent(decorator: ast.expr) -> bool:
     while isinstance(decorator, ast.Call):
         decorator = decorator.func
+    name, owner = _last_name(decorator), ""
     if isinstance(decorator, ast.Attribute):
-        return decorator.attr
-    return decorator.id if isinstance(decorator, ast.Name) else ""
+        owner = _last_name(decorator.value)
+    return name in _TRANSPARENT or owner == "mark" or (owner, name) in _TRANSPARENT_PAIRS
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _used(table: symtable.SymbolTable) -> set[str]:
