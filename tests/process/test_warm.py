@@ -1,6 +1,5 @@
 """Warm relaunches from outside: cold the first time, then on from above the edit."""
 
-import json
 import os
 import re
 import signal
@@ -9,55 +8,17 @@ import sys
 import time
 
 import pytest
-from tests.supervising import PATIENCE_S, Screen, is_running, wait_until
-
-BEGIN = """\
-import os, signal, subprocess, sys, time
-print("begin")
-print("careful", file=sys.stderr)
-time.sleep(0.3)
-"""
-
-
-@pytest.fixture
-def warm(world):
-    run = world.root / "run"
-    run.mkdir(mode=0o700)
-    world.env["XDG_RUNTIME_DIR"] = str(run)
-    yield world
-    world.rl("warm", "stop")
-
-
-def edit(world, *lines):
-    world.write("train.py", BEGIN + "".join(f"{line}\n" for line in lines))
-
-
-def first(world, *options, **more):
-    return world.rl("warm", *options, "--", sys.executable, "train.py", **more)
-
-
-def trial(world, trial_id, name):
-    return json.loads((world.journal / "trials" / trial_id / name).read_text())
-
-
-def programs(world):
-    return json.loads(world.rl("warm", "status", "--json").stdout)["programs"]
-
-
-def snapshots(world):
-    return [one for program in programs(world) for one in program["snapshots"]]
-
-
-def running(world, *words):
-    """Start a resumed run and wait until it says `ready`."""
-    process = world.start(["rl", "warm", *words])
-    shown = b""
-    while b"ready" not in shown:
-        block = os.read(process.stdout.fileno(), 4096)
-        assert block, process.stderr.read()
-        shown += block
-    return process
-
+from tests.supervising import PATIENCE_S, is_running, wait_until
+from tests.warming import (
+    BEGIN,
+    edit,
+    first,
+    on_terminal,
+    programs,
+    running,
+    snapshots,
+    trial,
+)
 
 # --- as a cold run
 
@@ -225,7 +186,7 @@ def test_a_killed_host_or_snapshot_never_leaves_it_hanging(warm):
 def test_on_a_terminal_it_looks_and_is_interrupted_as_a_cold_run(warm):
     edit(warm, "print('old')")
     argv = [sys.executable, "-m", "relaunch", "warm", "--", sys.executable, "train.py"]
-    cold = _on_terminal(warm, argv)
+    cold = on_terminal(warm, argv)
     assert cold.end() == 0
     edit(
         warm,
@@ -233,7 +194,7 @@ def test_on_a_terminal_it_looks_and_is_interrupted_as_a_cold_run(warm):
         "try: time.sleep(100)",
         "except KeyboardInterrupt: sys.exit(5)",
     )
-    screen = _on_terminal(warm, argv)
+    screen = on_terminal(warm, argv)
     shown = screen.until(b"name? ")
     assert b"resumed at" in shown
     assert b"\r\nbegin\r\ncareful\r\nname? " in shown
@@ -249,7 +210,7 @@ def test_on_a_terminal_it_looks_and_is_interrupted_as_a_cold_run(warm):
 def test_ctrl_z_stops_the_resumed_program_and_fg_lets_it_go_on(warm):
     edit(warm, "pass")
     command = f"{sys.executable} -m relaunch warm"
-    shell = _on_terminal(warm, ["bash", "--norc", "--noprofile", "-i"])
+    shell = on_terminal(warm, ["bash", "--norc", "--noprofile", "-i"])
     shell.until(b"$ ")
     shell.type(f"{command} -- {sys.executable} train.py\n".encode())
     shell.until(b"exit 0 in")
@@ -271,11 +232,6 @@ def test_ctrl_z_stops_the_resumed_program_and_fg_lets_it_go_on(warm):
     shell.until(b"got words\r\n")
     shell.until(b"exit 0 in")
     shell.close()
-
-
-def _on_terminal(world, argv):
-    there = ["sh", "-c", 'cd "$0" && exec "$@"', str(world.project), *argv]
-    return Screen(*there, env={**world.env, "PS1": "$ "})
 
 
 def _state(pid):
