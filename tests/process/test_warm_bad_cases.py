@@ -436,3 +436,31 @@ def test_snapshots_are_no_children_of_a_program_that_counts_them(warm):
     assert told(cold) == told(plain(warm))
     assert cold.stdout == "begin\n[]\n[]\n"
     assert len(snapshots(warm)) == 1 + ("[]" in warm.rl("warm").stdout)
+
+
+# --- what a program gets from who starts it
+
+
+INHERITED = """\
+import resource
+print(signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT))
+print(oct(os.umask(0o22)), os.nice(0), os.sched_getaffinity(0))
+print(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_FSIZE))
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["nohup", "trap '' INT;", "umask 027;", "ulimit -n 300;", "ulimit -f 9000;", "nice -n 5",
+     "taskset -c 0"],
+)  # fmt: skip
+def test_a_program_inherits_what_this_run_was_started_with(warm, way):
+    warm.write("train.py", BEGIN + INHERITED)
+    usual = first(warm)
+    command = f"{sys.executable} train.py"
+    done = warm.shell(f"{way} {sys.executable} -m relaunch warm -- {command}")
+    assert told(done) == told(warm.shell(f"{way} {command}"))
+    assert done.stdout != usual.stdout
+    again = warm.rl("warm")
+    assert told(again) == told(usual)
+    assert "resumed at" in again.stderr

@@ -40,6 +40,7 @@ _ANSWER_S = 10.0
 _LEFT_S = 3600.0
 """Files of a host that does not answer go when they are so old."""
 _TRIES = 3
+_INHERITED = ("Umask", "Gid", "Groups", "SigBlk", "SigIgn", "CapEff", "Cpus_allowed:", "NoNewPrivs")
 _OF_THE_TRIAL = "RELAUNCH_"
 _FOR_RUNNER = "RELAUNCH_WARM"
 """What a resumed process takes out of its new environment: JSON with `tape` and `at`."""
@@ -281,7 +282,7 @@ def key_of(words: Words, cwd: str, identity: str, shape: str) -> str:
 
     parts = (
         str(os.geteuid()),
-        str(os.stat("/proc/self/ns/pid").st_ino),
+        _inherited(),
         _boot_id(),
         os.path.realpath(words.python),
         words.python,
@@ -293,6 +294,22 @@ def key_of(words: Words, cwd: str, identity: str, shape: str) -> str:
     )
     text = "\0".join(parts).encode("utf-8", "surrogateescape")
     return blake2b(text, digest_size=8).hexdigest()
+
+
+def _inherited() -> str:
+    """Say what a program gets from who starts it and cannot be given to one that waits.
+
+    As `nohup`, `umask`, `ulimit`, `nice` and `taskset` set it; and the container.
+    """
+    folder = "/proc/self/ns"
+    spaces = [str(os.stat(f"{folder}/{name}").st_ino) for name in ("pid", "mnt", "net", "user")]
+    root = os.stat("/")
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        status = [line for line in file if line.startswith(_INHERITED)]
+    with open("/proc/self/limits", encoding="ascii") as file:
+        limits = file.read()
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    return "\n".join((*spaces, f"{root.st_dev} {root.st_ino} {nice}", *status, limits))
 
 
 def _boot_id() -> str:
