@@ -1,9 +1,16 @@
 """What a person is told of warm relaunches: in the journal, by the status, when words are wrong."""
 
 import json
+import os
+import select
+import signal
 import sys
+import time
 
 import pytest
+from tests.supervising import PATIENCE_S, Screen, is_running, wait_until
+
+from relaunch.proc.tree import is_warm, processes
 
 BEGIN = """\
 import time
@@ -118,3 +125,131 @@ def test_a_place_is_seen_from_where_it_is_typed(warm):
     warm.rl("warm", "--at", "../train.py:5", cwd=warm.project / "sub")
     (program,) = json.loads(warm.rl("warm", "status", "--json").stdout)["programs"]
     assert "train.py:5" in [one["at"] for one in program["snapshots"]]
+
+
+# --- on every save
+
+
+LONG = "print('ready', flush=True)", "time.sleep(100)"
+
+
+def watching(world, *words):
+    return world.start(["rl", "warm", "--watch", *words])
+
+
+def read_until(stream, wanted):
+    shown = b""
+    deadline = time.monotonic() + PATIENCE_S
+    while wanted not in shown:
+        left = deadline - time.monotonic()
+        assert select.select([stream], [], [], max(0, left))[0], shown
+        block = os.read(stream.fileno(), 4096)
+        assert block, shown
+        shown += block
+    return shown
+
+
+def test_a_save_ends_the_program_that_still_runs_and_relaunches_it(warm):
+    note = warm.project / "pid"
+    pid = f"open({str(note)!r}, 'w').write(str(__import__('os').getpid()))"
+    edit(warm, pid, "try: print('ready', flush=True); time.sleep(100)", "finally: print('left')")
+    process = watching(warm, "--", sys.executable, "train.py")
+    read_until(process.stdout, b"ready\n")
+    running = int(note.read_text())
+    edit(warm, "print('second')")
+    shown = read_until(process.stdout, b"second\n")
+    assert b"left\n" in shown
+    said = read_until(process.stderr, b"watching")
+    assert b"rl #1  interrupted after" in said
+    assert b"rl: train.py was saved while it ran: once more\n" in said
+    assert b"resumed at train.py:4" in said
+    assert not is_running(running)
+    edit(warm, *LONG)
+    read_until(process.stdout, b"ready\n")
+    edit(warm, "print('third')")  # of one that was resumed
+    read_until(process.stdout, b"third\n")
+    read_until(process.stderr, b"watching")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE_S) == 0
+    process.communicate()
+    states = [row["state"] for row in json.loads(warm.rl("log", "--json").stdout)["trials"]]
+    assert states == ["interrupted", "passed", "interrupted", "passed"]
+
+
+def test_a_program_that_will_not_end_is_killed_after_a_save(warm):
+    edit(warm, "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)", *LONG)
+    process = watching(warm, "--", sys.executable, "train.py")
+    read_until(process.stdout, b"ready\n")
+    edit(warm, "print('second')")
+    read_until(process.stdout, b"second\n")
+    read_until(process.stderr, b"watching")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE_S) == 0
+    process.communicate()
+
+
+def test_a_save_that_changes_nothing_leaves_the_running_program_alone(warm):
+    edit(warm, *LONG)
+    process = watching(warm, "--", sys.executable, "train.py")
+    read_until(process.stdout, b"ready\n")
+    edit(warm, *LONG)
+    edit(warm, "print('second')")
+    assert b"ready" not in read_until(process.stdout, b"second\n")
+    process.kill()
+    process.communicate()
+
+
+def test_sources_that_no_snapshot_knows_yet_are_watched_too(warm):
+    warm.write("model.py", "import time\nprint('ready', flush=True)\ntime.sleep(100)\n")
+    warm.write("train.py", "import model\nprint(model.size)\n")
+    process = watching(warm, "--", sys.executable, "train.py")
+    read_until(process.stdout, b"ready\n")
+    warm.write("model.py", "size = 7\n")
+    read_until(process.stdout, b"7\n")
+    process.kill()
+    process.communicate()
+
+
+def test_ctrl_c_ends_the_program_and_once_more_the_watching(warm):
+    edit(
+        warm, "try: print('rea' + 'dy'); time.sleep(100)", "except KeyboardInterrupt: print('bye')"
+    )
+    argv = [sys.executable, "-m", "relaunch", "warm", "--watch", "--", sys.executable, "train.py"]
+    there = ["sh", "-c", 'cd "$0" && exec "$@"', str(warm.project), *argv]
+    screen = Screen(*there, env=warm.env)
+    screen.until(b"ready\r\n")
+    screen.type(b"\x03")
+    shown = screen.until(b"watching 1 file; Ctrl-C ends")
+    assert b"bye\r\n" in shown
+    screen.type(b"\x03")
+    assert screen.end() == 0
+    screen.close()
+
+
+def test_a_killed_rl_leaves_nobody_who_watches(warm):
+    edit(warm, *LONG)
+    process = watching(warm, "--", sys.executable, "train.py")
+    read_until(process.stdout, b"ready\n")
+    below = [one for one in processes() if one.parent == process.pid]
+    beside = [one.pid for one in below if not is_warm(one)]  # a host may stay
+    assert len(beside) >= 3  # the program, its guard, and who watches
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not any(is_running(pid) for pid in beside))
+
+
+def test_what_is_no_python_program_is_relaunched_when_its_file_is_saved(warm):
+    warm.write("go.sh", "echo one\n")
+    process = watching(warm, "--", "sh", "go.sh")
+    read_until(process.stdout, b"one\n")
+    read_until(process.stderr, b"watching 1 file;")
+    warm.write("go.sh", "echo two\n")
+    read_until(process.stdout, b"two\n")
+    process.kill()
+    process.communicate()
+
+
+def test_with_nothing_to_watch_it_says_so_and_ends(warm):
+    done = warm.rl("warm", "--watch", "--", "true")
+    assert done.returncode == 0
+    assert done.stderr.endswith("rl: nothing to watch: no file of this folder is known to matter\n")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import OPTIONS, Option, nearest, parse
@@ -17,13 +15,11 @@ from relaunch.session.project import open_project
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from relaunch.outcome import Outcome
     from relaunch.session.attempt import Attempt
-    from relaunch.session.project import Project
-    from relaunch.session.request import Request
 
 EXAMPLES = """\
 Examples
@@ -36,7 +32,6 @@ Examples
   rl warm stop                      end those of this project; --all: of all
 """
 _WORDS = ("status", "stop")
-_LOOK_S = 0.1
 _NOT_WARM = ("sets", "times", "frozen")
 WARM_OPTIONS = (
     Option(
@@ -92,10 +87,13 @@ def launch(words: Sequence[str]) -> int:
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
     if values.get("watch"):
-        return _watch(project, request, lines, verify=bool(values.get("verify")))
+        from relaunch.cli.saves import relaunch_on_saves
+
+        after = verified if values.get("verify") else lambda *_: True
+        return relaunch_on_saves(project, request, lines, after)
     attempt = prepare(project, request, lines)
     outcome = attempt.run()
-    if values.get("verify") and not _verified(attempt, outcome, lines):
+    if values.get("verify") and not verified(attempt, outcome, lines):
         return 1
     return leave(outcome)
 
@@ -118,7 +116,8 @@ def place(text: str) -> str:
     return f"{os.path.abspath(file)}:{line}"
 
 
-def _verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:
+def verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:
+    """Compare a resumed run with a cold one, and say what came of it."""
     from relaunch.session.verify import verify
 
     if not outcome.resumed:
@@ -130,71 +129,6 @@ def _verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:
     elif not lines.quiet:
         draw.remark("rl: verified: a cold run told the same")
     return not difference
-
-
-# --- on every save
-
-
-def _watch(project: Project, request: Request, lines: Lines, *, verify: bool) -> int:
-    code = 0
-    seen: dict[str, tuple[int, int]] = {}
-    try:
-        while True:
-            attempt = prepare(project, request, lines)
-            before = stamps({*seen, *_scripts(attempt)})
-            outcome = attempt.run()
-            code = outcome.exit_code or 0
-            if verify:
-                _verified(attempt, outcome, lines)
-            request = request.but(argv=None, note="")
-            files = _watched(attempt)
-            # What was saved while the program ran counts; what the program wrote itself does not.
-            seen = {
-                **stamps(files),
-                **{path: before[path] for path in files if _is_source(path) and path in before},
-            }
-            draw.remark(f"rl: watching {draw.plural(len(files), 'file')}; Ctrl-C ends")
-            while stamps([*seen]) == seen:
-                time.sleep(_LOOK_S)
-    except KeyboardInterrupt:
-        sys.stderr.write("\n" if sys.stderr.isatty() else "")
-        return code
-
-
-def _is_source(path: str) -> bool:
-    return path.endswith(".py")
-
-
-def _watched(attempt: Attempt) -> list[str]:
-    """List what the program's snapshots depend on, and its script."""
-    from relaunch.trial.launch.warm import hosts
-
-    cwd = attempt.recipe.cwd
-    files = {
-        os.path.join(cwd, path)
-        for host in hosts()
-        if host.get("cwd") == cwd
-        for snapshot in host.get("snapshots", ())
-        for path in snapshot.get("watches", ())
-    }
-    return sorted(path for path in {*files, *_scripts(attempt)} if os.path.isfile(path))
-
-
-def _scripts(attempt: Attempt) -> list[str]:
-    recipe = attempt.recipe
-    return [os.path.join(recipe.cwd, word) for word in recipe.argv if _is_source(word)]
-
-
-def stamps(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return when each file was changed and how long it is; one that is gone is (0, 0)."""
-    found = {}
-    for path in paths:
-        try:
-            state = os.stat(path)
-            found[path] = (state.st_mtime_ns, state.st_size)
-        except OSError:
-            found[path] = (0, 0)
-    return found
 
 
 # --- status and stop
