@@ -48,9 +48,10 @@ def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
             return
         before = quiet.enter()
         try:
+            ledger.catch_up()
             handler(args, frame)
         except Exception as error:
-            ledger.blind = ledger.blind or f"{event} was not understood: {error}"
+            ledger.lose_sight(f"{event} was not understood: {error}")
         finally:
             quiet.leave(before)
 
@@ -75,8 +76,8 @@ class _Events:
             "socket.connect": self._connect, "socket.getaddrinfo": self._resolve,
             "import": self._import,
         }  # fmt: skip
-        for event in ("os.fork", "os.forkpty", "pty.spawn"):
-            both[event] = self._child
+        for event in ("os.fork", "os.forkpty"):
+            both[event] = self._fork
         for event in ("os.system", "os.posix_spawn", "os.spawn", "os.exec"):
             both[event] = self._program
         return both
@@ -87,7 +88,9 @@ class _Events:
         if isinstance(path, int):
             return
         if not flags & (_WRITES | os.O_CREAT | os.O_TRUNC):
-            if path in ledger._read or imports(frame) or shows_lines(frame):
+            if path in ledger._read or shows_lines(frame):
+                return
+            if imports(frame) and not ledger.forked.is_child:  # there, nobody compares statements
                 return
             ledger._read.add(path)
             ledger.read(ledger.full(path))
@@ -130,17 +133,17 @@ class _Events:
         if path:
             self.ledger.look(path)
             self.ledger.look(folder_of(path))
-            self.ledger.written[path] = -1
+            self.ledger.wrote(path)
 
     def _change(self, args: Any, _: FrameType) -> None:
         path = self.ledger.full(args[0])
         if path and kind_of(path) == "file":
             self.ledger.read(path, digest=True)
-            self.ledger.written[path] = -1
+            self.ledger.wrote(path)
 
     def _utime(self, args: Any, frame: FrameType) -> None:
         self._change(args, frame)
-        self.ledger.timed.add(self.ledger.full(args[0]))
+        self.ledger.add("timed", self.ledger.full(args[0]))
 
     def _chdir(self, _: Any, __: FrameType) -> None:
         self.ledger.moved()
@@ -158,11 +161,11 @@ class _Events:
         path = self.ledger.full(path)
         for end in ("", "-journal", "-wal", "-shm"):
             if path:
-                self.ledger.databases.add(path + end)
+                self.ledger.add("databases", path + end)
                 self.ledger.write(path + end, os.O_RDWR)
 
     def _input(self, _: Any, __: FrameType) -> None:
-        self.ledger.stdin_used = True
+        self.ledger.use_stdin()
 
     def _popen(self, args: Any, frame: FrameType) -> None:
         program = args[0] or (args[1] if isinstance(args[1], (str, bytes)) else args[1][0])
@@ -182,25 +185,22 @@ class _Events:
                 return
             caller = caller.f_back
         if os.path.basename(program) not in _HARMLESS:
-            self._unknown(f"it ran another program: {os.path.basename(program)[:60]}")
+            self.ledger.lose_sight(f"it ran another program: {os.path.basename(program)[:60]}")
 
-    def _child(self, _: Any, __: FrameType) -> None:
-        self._unknown("it forked a process, whose doings are not known")
-
-    def _unknown(self, why: str) -> None:
-        self.ledger.blind = self.ledger.blind or why
+    def _fork(self, _: Any, __: FrameType) -> None:
+        self.ledger.forked.before()
 
     def _connect(self, args: Any, _: FrameType) -> None:
         address = args[1]
         if isinstance(address, tuple):
-            self.ledger.network.add(str(address[0]))
+            self.ledger.add("network", str(address[0]))
 
     def _resolve(self, args: Any, _: FrameType) -> None:
-        self.ledger.network.add(os.fsdecode(args[0] or b""))
+        self.ledger.add("network", os.fsdecode(args[0] or b""))
 
     def _import(self, args: Any, _: FrameType) -> None:
         name = args[0]
-        self.ledger.imported.add(name)
+        self.ledger.add("imported", name)
         cared_for = name in SEEDS or name in READERS or name == cuda.MODULE
         if cared_for and name not in self._importing | {*sys.modules}:
             self._importing.add(name)
@@ -214,6 +214,6 @@ class _Events:
             if name in SEEDS:
                 watch_seed(self.ledger, module)
             elif name == cuda.MODULE:
-                cuda.watch(module)
+                cuda.watch(module, lambda frame: self.ledger.first_use(frame))
             else:
                 watch_reader(self.ledger, module)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from ctypes import memset
+from ctypes import memmove, memset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class Flags:
     def set(self, first: int, end: int) -> None:
         """Set the bytes of some sites."""
         memset(self._address + first, 1, end - first)
+
+    def put(self, data: bytes) -> None:
+        """Set or clear the bytes of the first sites."""
+        memmove(self._address, data, len(data))
 
     def clear(self, number: int) -> None:
         """Ask no more at one site."""

@@ -13,11 +13,15 @@ import posix
 import stat
 import sys
 
+from . import hearsay
 from .events import hook_of
+from .forked import Forked
 from .native import UNSEEN, watch_seed
 from .states import (
+    MAYBE_FOLDER,
     SMALL,
     absolute,
+    access_of,
     content_of,
     data_below,
     digest_of,
@@ -43,7 +47,6 @@ if TYPE_CHECKING:
 _DIGESTS = 4000
 _DIGEST_BYTES = 64 << 20
 """How much is read for one manifest."""
-_MAYBE_FOLDER = "absent or dir"
 _NOT_NOTED = (".pyc", ".so", ".pyd", ".pth")
 _PYTEST_ORDERS = ("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--sw")
 
@@ -87,6 +90,8 @@ class Ledger:
         self.seeded: set[str] = set()
         """Random generators that the program seeded."""
         self.network: set[str] = set()
+        self.first_use: Callable[[FrameType], object] = lambda _: None
+        """Hears which frame uses the GPU first."""
         self.imported: set[str] = set()
         """Modules that were asked for, found or not."""
         self.kept: dict[str, Any] = {}
@@ -98,6 +103,10 @@ class Ledger:
         self.own_fds: dict[int, tuple[int, int]] = {}
         """Descriptors that were open before the program began, and what they were."""
         self.streams: list[tuple[int, int] | None] = [None, None, None]
+        self.forked = Forked()
+        """The processes that the program forked."""
+        self.readers: set[str] = set()
+        """Modules that forked processes loaded, and that can read in ways that we do not see."""
         self._read: set[Any] = set()
         self._looked: set[Any] = set()
         self._measured: set[Any] = set()
@@ -114,6 +123,7 @@ class Ledger:
         if "random" in sys.modules:
             watch_seed(self, sys.modules["random"])
         wrap(self)
+        self.forked.install()
         sys.addaudithook(hook_of(self))
 
     def know_fds(self) -> None:
@@ -152,7 +162,7 @@ class Ledger:
 
     def _unseen(self) -> dict[str, Any]:
         """Note all data below the current folder, where a library is loaded that reads unseen."""
-        readers = sorted(UNSEEN & {*sys.modules})
+        readers = sorted(UNSEEN & {*sys.modules} | self.readers)
         if not readers:
             return {}
         hidden = [*self.written, *self.sources]
@@ -166,9 +176,8 @@ class Ledger:
         asked: dict[str, set[str]] = {}
         for name in [*self.imported]:
             parent, _, leaf = name.rpartition(".")
-            folders = getattr(sys.modules.get(parent), "__path__", ()) if parent else sys.path
-            for folder in [*folders]:
-                inside = self.full(f"{folder or '.'}/x") if isinstance(folder, str) else ""
+            for folder in _folders_of(parent):
+                inside = self.full(f"{folder or '.'}/x")
                 if inside:
                     asked.setdefault(folder_of(inside), set()).add(leaf)
         return {
@@ -182,6 +191,37 @@ class Ledger:
                 state[5] = digest_of(path, state)
                 left -= 1
                 room -= state[2]
+
+    # --- noting
+
+    def _note(self, table: str, key: str, value: Any) -> None:
+        getattr(self, table)[key] = value
+        if self.forked.is_child:
+            self.forked.tell(table, key, value)
+
+    def add(self, table: str, key: str) -> None:
+        """Note what there is no more to say of than that it was so."""
+        if key not in getattr(self, table):
+            getattr(self, table).add(key)
+            if self.forked.is_child:
+                self.forked.tell(table, key, None)
+
+    def lose_sight(self, why: str) -> None:
+        """Say that it is not known any more what the program has seen."""
+        if self.forked.is_child and not self.blind:
+            self.forked.tell("blind", why, None)
+        self.blind = self.blind or why
+
+    def use_stdin(self) -> None:
+        """Note that the standard input was read."""
+        if self.forked.is_child and not self.stdin_used:
+            self.forked.tell("stdin", "", None)
+        self.stdin_used = True
+
+    def catch_up(self) -> None:
+        """Take over what forked processes have told, before anything else is noted."""
+        for what, key, value in self.forked.news():
+            hearsay.take(self, what, key, value)
 
     # --- looking
 
@@ -204,8 +244,8 @@ class Ledger:
         """Note whether something is there, and of which kind; `lenient` if a folder may be."""
         if path and path not in self.kinds and path not in self.written:
             kind = kind_of(path)
-            either = lenient and kind in _MAYBE_FOLDER.split(" or ")
-            self.kinds[path] = _MAYBE_FOLDER if either else kind
+            either = lenient and kind in MAYBE_FOLDER.split(" or ")
+            self._note("kinds", path, MAYBE_FOLDER if either else kind)
 
     def measure(self, path: str) -> None:
         """Note size, time and mode."""
@@ -213,7 +253,19 @@ class Ledger:
             if path in self.sources:  # they are compared statement by statement
                 self.look(path)
             else:
-                self.stats[path] = stats_of(path)
+                self._note("stats", path, stats_of(path))
+
+    def ask(self, path: str) -> None:
+        """Note permissions."""
+        self.catch_up()
+        if path and path not in self.modes and path not in self.written:
+            self._note("modes", path, access_of(path))
+
+    def follow(self, path: str, target: str) -> None:
+        """Note where a symbolic link leads."""
+        self.catch_up()
+        if path and path not in self.links and path not in self.written:
+            self._note("links", path, target)
 
     def read(self, path: str, digest: bool = False) -> None:
         """Note the content."""
@@ -221,12 +273,14 @@ class Ledger:
             return
         if path in self.written:
             # What it held before would matter now, and only its size is known.
-            self.blind = self.blind or f"a file was appended to, then read: {short(path)}"
-        state = self.contents.get(path)
-        if state is None:
-            state = self.contents[path] = content_of(path)
-        if digest and state[0] == "file" and not state[5] and state[2] <= SMALL:
+            self.lose_sight(f"a file was appended to, then read: {short(path)}")
+        known = self.contents.get(path)
+        state = content_of(path) if known is None else known
+        more = digest and state[0] == "file" and not state[5] and state[2] <= SMALL
+        if more:
             state[5] = digest_of(path, state)
+        if known is None or more:
+            self._note("contents", path, state)
 
     def list(
         self, path: str, endings: Sequence[str], times: bool, hidden: Sequence[str] = ()
@@ -237,14 +291,15 @@ class Ledger:
             return
         if path in self.written and self.kinds.get(path) == "absent":
             return
-        if self.kinds.get(path) == _MAYBE_FOLDER:
+        if self.kinds.get(path) == MAYBE_FOLDER:
             # With `exist_ok` it does not matter whether it was there; but what is in it does.
-            self.kinds[path] = "absent" if path in self.written else "dir"
+            self._note("kinds", path, "absent" if path in self.written else "dir")
             if path in self.written:
                 return
         own = sorted(one.rpartition("/")[2] for one in self.written if folder_of(one) == path)
         own += hidden
-        self.names[path] = [names_in(path, own, endings, times), own, [*endings], times]
+        names = names_in(path, own, endings, times)
+        self._note("names", path, [names, own, [*endings], times])
 
     # --- doing
 
@@ -257,14 +312,19 @@ class Ledger:
             self.look(path)
         elif appends and not flags & os.O_TRUNC and path not in self.contents:
             self.look(folder_of(path))
-            self.written.setdefault(path, size_of(path))
+            if path not in self.written:
+                self._note("written", path, size_of(path))
             return
         elif not flags & os.O_TRUNC:
             self.read(path, digest=True)
         if path in self.contents:
             self.read(path, digest=True)
         self.look(folder_of(path))
-        self.written[path] = -1
+        self.wrote(path)
+
+    def wrote(self, path: str) -> None:
+        """Note that a path is the program's own from now on."""
+        self._note("written", path, -1)
 
     def remove(self, path: str) -> None:
         """Note that a file or folder is removed."""
@@ -273,12 +333,12 @@ class Ledger:
         if path in self.contents:
             self.read(path, digest=True)
         self.look(path)
-        self.written[path] = -1
+        self.wrote(path)
 
     def move(self, old: str, new: str) -> None:
         """Note that a file gets another name."""
         if old and kind_of(old) == "dir":
-            self.blind = self.blind or f"a folder was renamed: {short(old)}"
+            self.lose_sight(f"a folder was renamed: {short(old)}")
         if old:
             self.read(old, digest=True)
             self.remove(old)
@@ -286,7 +346,7 @@ class Ledger:
             self.look(folder_of(new))
             if new in self.contents:
                 self.read(new, digest=True)
-            self.written[new] = -1
+            self.wrote(new)
 
     def make(self, path: str, lenient: bool) -> None:
         """Note that a folder is made; `lenient` where it is no matter whether it was there."""
@@ -295,7 +355,7 @@ class Ledger:
         self.look(path, lenient)
         if kind_of(path) == "absent":
             self.look(folder_of(path), lenient)
-            self.written[path] = -1
+            self.wrote(path)
 
     # --- lines
 
@@ -303,19 +363,31 @@ class Ledger:
         """Note that one line of a source file was shown."""
         path = self._source(file)
         if path:
-            self._lines_seen = True
-            self.lines.setdefault(path, {}).setdefault(number, text)
+            self.shown()
+            if number not in self.lines.setdefault(path, {}):
+                self.lines[path][number] = text
+                if self.forked.is_child:
+                    self.forked.tell("lines", path, [number, text])
 
     def all_lines(self, file: str) -> None:
         """Note that a whole source file was read as text."""
         path = self._source(file)
         if path:
-            self._lines_seen = True
+            self.shown()
             self.read(path)
 
     def shown(self) -> None:
-        """Note that Python itself shows a traceback, with the numbers of lines."""
+        """Note that numbers of lines are shown, as in a traceback."""
+        if self.forked.is_child and not self._lines_seen:
+            self.forked.tell("shown", "", None)
         self._lines_seen = True
+
+    def tell_modules(self) -> None:
+        """Tell, in a forked process, what only its modules say."""
+        if _logs_lines():
+            self.shown()
+        for name in UNSEEN.intersection(sys.modules):
+            self.add("readers", name)
 
     def _source(self, file: str) -> str:
         if not isinstance(file, str) or file.startswith("<"):
@@ -327,6 +399,17 @@ class Ledger:
         self._read.clear()
         self._looked.clear()
         self._measured.clear()
+
+
+def _folders_of(package: str) -> Iterable[str]:
+    """Give the folders where modules of a package are looked for; with no package, all others."""
+    if package in sys.modules:
+        found = getattr(sys.modules[package], "__path__", ())
+    elif package:  # it was loaded by a forked process, or not at all
+        found = [f"{folder}/{package.replace('.', '/')}" for folder in sys.path]
+    else:
+        found = sys.path
+    return [folder for folder in found if isinstance(folder, str)]
 
 
 def _parts_of_python(skip: Iterable[str]) -> Iterable[str]:

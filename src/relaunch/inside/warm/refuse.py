@@ -28,7 +28,8 @@ def refuse(own_children: Collection[int]) -> str:
     ledger = _ledger.installed
     try:
         return (
-            (_unknown(ledger) if ledger else "")
+            (ledger.forked.why_not(ledger.catch_up) if ledger else "")
+            or (_unknown(ledger) if ledger else "")
             or _tools()
             or _signals()
             or _threads()

@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 
-from . import children, host, morph, spine, wire, world
+from . import children, host, morph, sites, spine, wire, world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,9 +63,22 @@ class Camera:
     def _forked(self, program: spine.Program) -> None:
         """In a child that the program made itself, nobody stops but to go on in edited code."""
         program.flags.separate()
+        if self.ledger.forked.is_child:
+            program.tell(self.ledger.forked.told, self._tell)
         for version in program.versions:
             if version.stale:
                 program.flags.set(version.first, version.end)
+
+    def _tell(self, program: spine.Program, *_: object) -> bool:
+        self.ledger.tell_modules()
+        if program.caught:
+            program.told[sites.CAUGHT] = 1
+        return False
+
+    def _hear(self, program: spine.Program) -> None:
+        forked = self.ledger.forked
+        if forked.told:
+            program.hear(bytes(forked.told[: len(program.seen)]), bool(forked.told[sites.CAUGHT]))
 
     def _running(self, elapsed: float, flags: int) -> socket.socket:
         link = wire.connect(self.spec["run"], self.spec["key"])
@@ -84,6 +97,7 @@ class Camera:
         why = self._why_not(program, frame)
         if why:
             return self._refuse(program, why)
+        self._hear(program)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
             world.before_fork()

@@ -35,6 +35,8 @@ _WORTH = 0.03
 _SPACING = 0.1
 """Of the time that the program has run, between two snapshots: closer ones would be thinned out."""
 _GENERATORS = 0x2A0
+_TURNED = bytes([1, *bytes(255)])
+"""To make of the sites that were passed those that were not."""
 _LINES = ("lineno", "co_lines", "co_positions", "findCaller", "getsourcelines")
 """Words of programs that look at the numbers of their lines."""
 
@@ -109,6 +111,10 @@ class Program:
         self.resumed = self.began
         self.dearest = 0.0
         """What a snapshot of this process took at the most."""
+        self.told: Any = b""
+        """In a forked child: where the program itself sees by which sites it came."""
+        self.told_end = 0
+        """The sites that both know by the same numbers."""
         self.caught = False
         """The program may know the numbers of its lines, as from an exception that it caught."""
         self.apart = False
@@ -124,6 +130,8 @@ class Program:
                 give_up(f"{error}")
             except RecursionError:  # the program is as deep as it can be: it must not fail of us
                 self.seen[number] = 1
+                if number < self.told_end:
+                    self.told[number] = 1
             finally:
                 quiet.leave(before)
 
@@ -186,6 +194,8 @@ class Program:
         if number == sites.CAUGHT:
             self.caught = True
             self.flags.clear(number)
+            if self.told_end:
+                self.told[number] = 1
             return
         if self.version(number).stale:
             number = self._renew(number, _getframe(2))
@@ -200,6 +210,23 @@ class Program:
         if due and self.shoot(self, number, _getframe(2)) and self.version(number).stale:
             number = self._renew(number, _getframe(2))
         self.seen[number] = 1
+        if number < self.told_end:
+            self.told[number] = 1
+
+    def tell(self, told: Any, shoot: Callable[[Program, int, FrameType], bool]) -> None:
+        """In a forked child: stop once wherever nobody came by yet, to tell that we did."""
+        if not self.told_end:
+            self.told, self.told_end = told, len(self.seen)
+        self.flags.put(bytes(self.seen).translate(_TURNED))
+        self.flags.set(sites.CAUGHT, sites.CAUGHT + 1)
+        self.due_at = float("-inf")
+        self.shoot = shoot
+
+    def hear(self, told: bytes, caught: bool) -> None:
+        """Count as executed what forked children executed."""
+        both = int.from_bytes(told, "little") | int.from_bytes(self.seen, "little")
+        self.seen[:] = both.to_bytes(len(self.seen), "little")
+        self.caught = self.caught or caught
 
     def rest(self) -> None:
         """Take no more snapshots: the program is over but for what it does at its very end."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 SMALL = 1 << 20
 """Files up to this size are known by their content, larger ones by time, size and inode."""
+MAYBE_FOLDER = "absent or dir"
+"""The kind of a folder that is made if it is not there."""
 _LISTED = 2000
 """Names of a folder that are kept one by one."""
 

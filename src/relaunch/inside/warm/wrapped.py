@@ -11,7 +11,6 @@ import posix
 import sys
 
 from .callers import from_makedirs, kind_only, shows_lines
-from .states import access_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
         if isinstance(path, int) or ledger.asleep or shows_lines(frame):
             return
         try:
+            ledger.catch_up()
             full = ledger.full(path, dir_fd)
             if kind_only(frame):
                 ledger.look(full, from_makedirs(frame))
@@ -61,7 +61,7 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
                 ledger.measure(full)
                 measured.add(path)
         except Exception as error:
-            ledger.blind = ledger.blind or f"os.{name} was not understood: {error}"
+            ledger.lose_sight(f"os.{name} was not understood: {error}")
 
     # An exception goes on as if it came from the function itself: without this frame.
     if follows:
@@ -113,9 +113,8 @@ def _wrap_access(ledger: Ledger) -> None:
         follow_symlinks: bool = True,
     ) -> bool:
         try:
-            full = "" if isinstance(path, int) else ledger.full(path, dir_fd)
-            if full and full not in ledger.modes and full not in ledger.written:
-                ledger.modes[full] = access_of(full)
+            if not isinstance(path, int):
+                ledger.ask(ledger.full(path, dir_fd))
             return real(
                 path,
                 mode,
@@ -134,9 +133,7 @@ def _wrap_access(ledger: Ledger) -> None:
     def readlink(path: Any, *, dir_fd: int | None = None) -> Any:
         try:
             target = real_link(path, dir_fd=dir_fd)
-            full = ledger.full(path, dir_fd)
-            if full and full not in ledger.written:
-                ledger.links.setdefault(full, os.fsdecode(target))
+            ledger.follow(ledger.full(path, dir_fd), os.fsdecode(target))
             return target
         except BaseException as error:
             error.__traceback__ = None
@@ -149,7 +146,7 @@ def _wrap_access(ledger: Ledger) -> None:
     def read(fd: int, length: int, /) -> bytes:
         try:
             if fd == 0:
-                ledger.stdin_used = True
+                ledger.use_stdin()
             return real_read(fd, length)
         except BaseException as error:
             error.__traceback__ = None
@@ -186,7 +183,7 @@ def _wrap_stdin(ledger: Ledger) -> None:
 
     class Stdin(io.FileIO):
         def readinto(self, buffer: Any) -> Any:
-            ledger.stdin_used = True
+            ledger.use_stdin()
             try:
                 return super().readinto(buffer)
             except BaseException as error:
@@ -194,11 +191,11 @@ def _wrap_stdin(ledger: Ledger) -> None:
                 raise
 
         def readall(self) -> Any:
-            ledger.stdin_used = True
+            ledger.use_stdin()
             return super().readall()
 
         def read(self, size: int | None = -1, /) -> Any:
-            ledger.stdin_used = True
+            ledger.use_stdin()
             return super().read(-1 if size is None else size)
 
     Stdin.__name__ = Stdin.__qualname__ = "FileIO"

@@ -1,0 +1,7 @@
+# mypy: ignore-errors
+WORD = "hello"
+
+
+def say(name):
+    text = f"{WORD} {name}"
+    return text.title()
