@@ -61,10 +61,10 @@ bench-warm: $(READY)
 soak: soak-faults soak-warm
 
 soak-faults: $(READY) programs
-	RELAUNCH_FAULTS=10000 $(PYTEST) -n 8 -rP tests/quality/test_faults.py
+	RELAUNCH_FAULTS=10000 RELAUNCH_LONGEST_TEST_S=7200 $(PYTEST) -n 8 -rP tests/quality/test_faults.py
 
 soak-warm: $(READY) programs
-	RELAUNCH_WARM_PAIRS=20000 $(PYTEST) -n 2 -rP tests/quality/warm
+	RELAUNCH_WARM_PAIRS=20000 RELAUNCH_LONGEST_TEST_S=7200 $(PYTEST) -n 2 -rP tests/quality/warm
 
 ## generated: write the shell completions anew from the parsers
 generated: $(READY)

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "240"))
+"""A test that takes longer hangs."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files")
+
+
+@pytest.fixture(autouse=True)
+def _never_a_hang(request: pytest.FixtureRequest) -> Iterator[None]:
+    def end(*_: object) -> None:
+        pytest.fail(f"{request.node.name} hangs: it took over {LONGEST_S:g} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_S)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 class World:

@@ -339,6 +339,15 @@ def test_a_snapshot_is_where_a_person_wants_one(warm):
     assert [one["at"] for one in snapshots(warm)] == ["quick.py:3"]
 
 
+def test_a_resumed_run_leaves_a_snapshot_too_where_a_person_wants_one(warm):
+    edit(warm, "a = 1", "b = 2", "print(a + b)")
+    first(warm)
+    edit(warm, "a = 1", "b = 3", "print(a + b)")  # so that it goes on above
+    assert "resumed at" in warm.rl("warm", "--at", "train.py:7").stderr
+    (wanted,) = [one for one in snapshots(warm) if one["at"] == "train.py:7"]
+    assert wanted["id"] == max((one["id"] for one in snapshots(warm)), key=int)
+
+
 def test_a_traceback_that_was_shown_keeps_its_lines(warm):
     lines = (
         "import atexit, time\natexit.register(lambda: last())\ndef last():\n    time.sleep(0.2)\n"

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from relaunch.trial.launch.warm import key_of, run_folder
+from relaunch.trial.launch.warm import key_of
 from relaunch.trial.launch.words import Words, read_words
 
 PYTHON = sys.executable
@@ -80,15 +80,3 @@ def test_all_that_decides_is_in_the_key():
     }
     assert len(keys) == 7
     assert key_of(words, "/a", "env", "tty") in keys
-
-
-def test_the_folder_of_the_session_is_used_only_if_it_is_private(tmp_path):
-    tmp_path.chmod(0o700)
-    folder = run_folder({"XDG_RUNTIME_DIR": str(tmp_path)})
-    assert folder == str(tmp_path / "relaunch")
-    assert os.stat(folder).st_mode & 0o777 == 0o700
-    os.chmod(folder, 0o755)
-    with pytest.raises(PermissionError):
-        run_folder({"XDG_RUNTIME_DIR": str(tmp_path)})
-    tmp_path.chmod(0o755)
-    assert run_folder({"XDG_RUNTIME_DIR": str(tmp_path)}) == f"/tmp/relaunch-{os.geteuid()}"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from relaunch.inside.warm import choice, compare, host, wire, world
+from relaunch.inside.warm import choice, compare, host, where, wire, world
 
 PACKAGE = Path(host.__file__).parent
 PYTHON = os.environ.get("RELAUNCH_WARM_PYTHON", sys.executable)
@@ -1073,16 +1073,19 @@ def test_a_socket_in_a_deep_folder_can_be_reached(tmp_path: Path) -> None:
 def test_the_run_folder_is_private_or_refused(tmp_path: Path) -> None:
     private = tmp_path / "session"
     private.mkdir(mode=0o700)
-    folder = wire.run_folder({"XDG_RUNTIME_DIR": str(private)})
+    folder = where.run_folder({"XDG_RUNTIME_DIR": str(private)})
     assert folder == str(private / "relaunch")
     assert os.stat(folder).st_mode & 0o777 == 0o700
     os.chmod(folder, 0o750)
     with pytest.raises(PermissionError):
-        wire.run_folder({"XDG_RUNTIME_DIR": str(private)})
+        where.run_folder({"XDG_RUNTIME_DIR": str(private)})
     (private / "relaunch").rmdir()
     (private / "relaunch").symlink_to(tmp_path)
     with pytest.raises(PermissionError):
-        wire.run_folder({"XDG_RUNTIME_DIR": str(private)})
+        where.run_folder({"XDG_RUNTIME_DIR": str(private)})
+    private.chmod(0o755)
+    fallback = f"/tmp/relaunch-{os.geteuid()}"
+    assert where.run_folder({"XDG_RUNTIME_DIR": str(private)}) == fallback
 
 
 # --- the ladder

@@ -39,9 +39,7 @@ def start(names: dict[str, Any], before: tuple[bool, list[int]]) -> None:
     program = spine.Program()
     program.often = spec.get("often", program.often)
     program.due_at = program.began + program.often
-    for word in spec.get("at", ()):
-        name, _, line = word.rpartition(":")
-        program.asked.append((os.path.normpath(name), int(line)))
+    program.want(spec.get("at", ()))
     loaded = None if module else _load(program, full)
     if (loaded is None and not module) or not proven():
         os.execv(sys.executable, spec["command"])

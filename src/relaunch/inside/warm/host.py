@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 
-from . import choice, spine, wire
+from . import choice, spine, where, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _MOST_PULLS = 32
 
 def ensure(spec: dict[str, Any]) -> None:
     """Make sure that a host answers for this program; OSError if that cannot be."""
-    wire.check_folder(spec["run"])
+    where.check_folder(spec["run"])
     if _answers(spec):
         return
     folder = os.open(spec["run"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -95,7 +95,7 @@ def _lock(folder: int) -> None:
 
 def _begin(spec: dict[str, Any]) -> None:
     """Listen, and fork a process that answers: whoever connects from now on will be heard."""
-    path = wire.socket_path(spec["run"], spec["key"])
+    path = where.socket_path(spec["run"], spec["key"])
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -103,7 +103,7 @@ def _begin(spec: dict[str, Any]) -> None:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        with wire.Address(path) as address:
+        with where.Address(path) as address:
             listener.bind(address)
     finally:
         os.umask(before)
@@ -258,7 +258,7 @@ class Host:
         self.key: str = spec["key"]
         self.cwd = os.getcwd()
         self._here = choice.identity(".")
-        self._socket = choice.identity(wire.socket_path(self.run, self.key))
+        self._socket = choice.identity(where.socket_path(self.run, self.key))
         self._listener: socket.socket | None = listener
         self._selector = selectors.DefaultSelector()
         self._peers: set[_Peer] = set()
@@ -283,6 +283,8 @@ class Host:
         self._idle_s = _IDLE_S
         self._memory = float("inf")
         self._wishes: list[tuple[str, int]] = []
+        self._edge: list[tuple[str, int]] = []
+        """The statement after which the last run could not be forked any more."""
         self._heed_wishes(spec)
         self._patience_s = float(spec.get("patience") or _RESUME_S)
 
@@ -304,7 +306,7 @@ class Host:
                     key.data()
             self._on_time()
         self._flush_all()
-        if not os.path.lexists(wire.socket_path(self.run, self.key)):  # else they are another's
+        if not os.path.lexists(where.socket_path(self.run, self.key)):  # else they are another's
             self._sweep_tapes(0.0 if self._is_quiet() else _NEW_TAPE_S)
 
     def _heed_sigterm(self) -> None:
@@ -364,7 +366,7 @@ class Host:
 
     def _is_at_home(self) -> bool:
         """Tell whether those who look for us find us: the folder goes at logout."""
-        return choice.identity(wire.socket_path(self.run, self.key)) == self._socket
+        return choice.identity(where.socket_path(self.run, self.key)) == self._socket
 
     def _end(self) -> None:
         """Answer nobody new, and end as soon as no run needs us."""
@@ -372,7 +374,7 @@ class Host:
             return
         self._is_ending = True
         if self._is_at_home():
-            os.unlink(wire.socket_path(self.run, self.key))
+            os.unlink(where.socket_path(self.run, self.key))
         if self._listener is not None:
             self._selector.unregister(self._listener)
             self._listener.close()
@@ -535,6 +537,7 @@ class Host:
             "hello": self._hello,
             "sources": self._take_sources,
             "ping": self._ping,
+            "edge": self._note_edge,
         }
         if op != "status":
             self._busy_at = time.monotonic()
@@ -565,8 +568,10 @@ class Host:
         if "memory" in spec:
             self._memory = float(spec["memory"] or "inf")
         if "at" in spec:
-            places = [str(place).rpartition(":") for place in spec["at"]]
-            self._wishes = [(os.path.normpath(name), int(line)) for name, _, line in places]
+            self._wishes = [_file_and_line(place) for place in spec["at"]]
+
+    def _note_edge(self, _: _Peer, message: dict[str, Any]) -> None:
+        self._edge = [_file_and_line(message["at"])]
 
     # --- snapshots
 
@@ -606,9 +611,10 @@ class Host:
         if self._banned and self._place_name(snapshot) in self._banned:
             return {"ok": False}
         snapshot.is_past_imports = self._is_past_imports(snapshot)
-        if self._wishes and snapshot.file in snapshot.files:
+        wishes = [*self._wishes, *self._edge]
+        if wishes and snapshot.file in snapshot.files:
             source = self._sources.source(snapshot.files[snapshot.file][1], snapshot.file)
-            snapshot.is_wanted = choice.is_wanted(snapshot, source, self._wishes)
+            snapshot.is_wanted = choice.is_wanted(snapshot, source, wishes)
         peer.snapshot = snapshot
         peer.pidfd = os.pidfd_open(peer.pid)
         self._to_measure.insert(0, snapshot)
@@ -717,8 +723,14 @@ class Host:
         self._places[keeper.snapshot.id] = self._place_name(keeper.snapshot)
         self._resumed[run] = _Resumed(peer, keeper, verdict.name, self._patience_s)
         sources = {file: source.text for file, source in verdict.edited.items()}
-        env = message.get("env") or {}
-        self._say(keeper, {"op": "resume", "run": run, "sources": sources, "env": env}, fds)
+        order = {
+            "op": "resume",
+            "run": run,
+            "sources": sources,
+            "env": message.get("env") or {},
+            "at": [f"{file}:{line}" for file, line in self._edge],
+        }
+        self._say(keeper, order, fds)
 
     def _judge(self, keeper: _Peer | None) -> choice.Verdict:
         if keeper is None or keeper.snapshot is None:
@@ -924,6 +936,11 @@ class Host:
                     os.unlink(path)
             except OSError:
                 pass
+
+
+def _file_and_line(place: object) -> tuple[str, int]:
+    name, _, line = str(place).rpartition(":")
+    return os.path.normpath(name), int(line)
 
 
 # --- what the machine says

@@ -10,12 +10,13 @@ import array
 import json
 import os
 import socket
-import stat
 import struct
+
+from .where import Address, check_folder, socket_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     Message = tuple[dict[str, Any], list[int]]
@@ -25,70 +26,8 @@ MOST_BYTES = 1 << 28
 _MOST_FDS = 16
 _ENOUGH_WAITING = 1 << 18
 """Who leaves more than this unread is not listened to until it has been read."""
-_LONGEST_ADDRESS = 100
 _HEAD = 4
-_lstat = os.lstat  # as it was before the program's own looks at files are noted
 _FD_SPACE = socket.CMSG_SPACE(_MOST_FDS * 4)
-
-
-# --- where
-
-
-def run_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the folder of this user's sockets and tapes, made if need be; OSError if not private.
-
-    The one of the session where there is one: it goes away at logout, and with it all that waits.
-    """
-    session = environ.get("XDG_RUNTIME_DIR", "")
-    if session and _is_private(session):
-        folder = os.path.join(session, "relaunch")
-    else:
-        folder = f"/tmp/relaunch-{os.geteuid()}"
-    try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        pass
-    check_folder(folder)
-    return folder
-
-
-def check_folder(folder: str) -> None:
-    """PermissionError if others could reach into the folder."""
-    if not _is_private(folder):
-        raise PermissionError(f"`{folder}` must be a folder of yours that nobody else can enter")
-
-
-def _is_private(folder: str) -> bool:
-    try:
-        found = _lstat(folder)
-    except OSError:
-        return False
-    private = stat.S_IMODE(found.st_mode) == 0o700
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and private
-
-
-def socket_path(run: str, key: str) -> str:
-    """Return where the host of a program listens."""
-    return os.path.join(run, f"{key}.sock")
-
-
-class Address:
-    """The address of a socket, for as long as it is needed; also of one in a deep folder."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._folder = -1
-
-    def __enter__(self) -> str:
-        if len(os.fsencode(self._path)) <= _LONGEST_ADDRESS:
-            return self._path
-        folder, name = os.path.split(self._path)
-        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return f"/proc/self/fd/{self._folder}/{name}"
-
-    def __exit__(self, *_: object) -> None:
-        if self._folder >= 0:
-            os.close(self._folder)
 
 
 def connect(run: str, key: str) -> socket.socket:

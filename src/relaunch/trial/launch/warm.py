@@ -6,10 +6,10 @@ Whichever way, it is supervised, recorded and judged as any other program.
 from __future__ import annotations
 
 import os
-import stat
 import time
 
 from relaunch.inside.protocol import hooked_env
+from relaunch.inside.warm.where import run_folder, socket_path
 from relaunch.jsontext import dumps
 from relaunch.proc.launch import NotResumed
 from relaunch.proc.standard import are_one_file, plug
@@ -197,7 +197,7 @@ class _Launch:
         new = {name: env[name] for name in env if name.startswith(_OF_THE_TRIAL)}
         new[_FOR_RUNNER] = dumps({"tape": tape.path, "at": self._places()})
         resume = Resume(
-            socket=os.path.join(self.run_folder, f"{self.key}.sock"),
+            socket=socket_path(self.run_folder, self.key),
             id=answer["resume"],
             env=new,
             tape=str(answer["tape"]),
@@ -252,30 +252,6 @@ class _Launch:
 # --- who it is
 
 
-def run_folder(env: Mapping[str, str]) -> str:
-    """Return the folder for sockets and tapes, which is this user's alone; OSError without one."""
-    session = env.get("XDG_RUNTIME_DIR", "")
-    folder = f"/tmp/relaunch-{os.geteuid()}"
-    if session and _is_private(session):
-        folder = os.path.join(session, "relaunch")
-    try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        pass
-    if not _is_private(folder):
-        raise PermissionError(1, f"`{folder}` must be yours, and closed to others")
-    return folder
-
-
-def _is_private(folder: str) -> bool:
-    try:
-        found = os.lstat(folder)
-    except OSError:
-        return False
-    mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return mine and stat.S_IMODE(found.st_mode) == 0o700
-
-
 def key_of(words: Words, cwd: str, identity: str, shape: str) -> str:
     """Name all that must be equal for one run to go on where another was."""
     from _blake2 import blake2b
@@ -328,12 +304,12 @@ def streams_shape(*, quiet: bool) -> str:
 
 def ask(run: str, key: str) -> dict[str, Any]:
     """Ask for the best snapshot: `resume` and its facts, or `cold` and why."""
-    return _exchange(_socket_of(run, key), {"op": "ask"}) or {"cold": "no snapshots yet"}
+    return _exchange(socket_path(run, key), {"op": "ask"}) or {"cold": "no snapshots yet"}
 
 
 def ban(way: Launched, why: str) -> None:
     """Never use this place again."""
-    path = _socket_of(run_folder(os.environ), way.key)
+    path = socket_path(run_folder(os.environ), way.key)
     _exchange(path, {"op": "ban", "id": way.id, "why": why})
 
 
@@ -341,7 +317,7 @@ def hosts() -> list[dict[str, Any]]:
     """Ask all hosts of this user how they are; each answer has its `key` too."""
     found = []
     for key in _keys():
-        status = _exchange(_socket_of(run_folder(os.environ), key), {"op": "status"})
+        status = _exchange(socket_path(run_folder(os.environ), key), {"op": "status"})
         if status is not None:
             found.append({**status, "key": key})
     return found
@@ -349,7 +325,7 @@ def hosts() -> list[dict[str, Any]]:
 
 def stop(key: str) -> int:
     """End a host and its snapshots; returns how many snapshots ended."""
-    answer = _exchange(_socket_of(run_folder(os.environ), key), {"op": "stop"}) or {}
+    answer = _exchange(socket_path(run_folder(os.environ), key), {"op": "stop"}) or {}
     return int(answer.get("stopped") or 0)
 
 
@@ -364,7 +340,7 @@ def sweep(run: str, key: str) -> None:
             if time.time() - os.stat(path).st_mtime < _LEFT_S:
                 continue
             if other not in dead:
-                dead[other] = _exchange(_socket_of(run, other), {"op": "status"}) is None
+                dead[other] = _exchange(socket_path(run, other), {"op": "status"}) is None
             if dead[other]:
                 os.unlink(path)
         except OSError:
@@ -377,10 +353,6 @@ def _keys() -> list[str]:
     except OSError:
         return []
     return sorted(name.removesuffix(".sock") for name in names if name.endswith(".sock"))
-
-
-def _socket_of(run: str, key: str) -> str:
-    return os.path.join(run, f"{key}.sock")
 
 
 def _exchange(path: str, message: Mapping[str, Any]) -> dict[str, Any] | None:
