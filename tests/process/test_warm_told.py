@@ -253,3 +253,66 @@ def test_with_nothing_to_watch_it_says_so_and_ends(warm):
     done = warm.rl("warm", "--watch", "--", "true")
     assert done.returncode == 0
     assert done.stderr.endswith("rl: nothing to watch: no file of this folder is known to matter\n")
+
+
+# --- where there is no snapshot
+
+
+THREADED = """\
+import threading, time
+done = threading.Event()
+loader = threading.Thread(target=done.wait, name="loader")
+loader.start()
+for n in range(8):
+    time.sleep(0.15)
+print({word!r})
+done.set()
+loader.join()
+"""
+
+
+def test_who_never_gets_a_snapshot_learns_why(warm):
+    warm.write("train.py", THREADED.format(word="old"))
+    first(warm)
+    (program,) = json.loads(warm.rl("warm", "status", "--json").stdout)["programs"]
+    assert program["snapshots"] == []
+    (refused,) = program["refused"]
+    assert refused["why"] == "a thread is running: loader"
+    assert refused["count"] >= 4
+    assert refused["at"].startswith("train.py:")
+    shown = warm.rl("warm", "status").stdout
+    assert "  no snapshot: a thread is running: loader (" in shown
+    assert " times, last at train.py:" in shown
+    warm.write("train.py", THREADED.format(word="new"))
+    again = warm.rl("warm")
+    assert "rl: cold: no snapshots: a thread is running: loader (at train.py:" in again.stderr
+    assert again.stdout == "new\n"
+
+
+def test_what_was_refused_is_that_of_the_last_run(warm):
+    warm.write("train.py", THREADED.format(word="old"))
+    first(warm)
+    edit(warm, "print('x')")
+    first(warm)
+    (program,) = json.loads(warm.rl("warm", "status", "--json").stdout)["programs"]
+    assert program["refused"] == []
+    assert len(program["snapshots"]) == 1
+
+
+def test_a_program_that_closes_all_files_is_not_written_into(warm):
+    edit(
+        warm,
+        "import os, threading",
+        "os.closerange(3, 100)",
+        "file = open('data.txt', 'w')",
+        "more = [open(f'{n}.txt', 'w') for n in range(20)]",
+        "done = threading.Event()",
+        "threading.Thread(target=done.wait).start()",
+        "for n in range(3):",
+        "    time.sleep(0.15)",
+        "done.set()",
+    )
+    done = first(warm)
+    assert done.returncode == 0, done.stderr
+    written = [path for path in warm.project.glob("*.txt") if path.read_bytes()]
+    assert written == []

@@ -189,7 +189,16 @@ def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> 
         ]
         rows = [_row(one, cwd) for one in snapshots]
         lines += draw.table(columns, rows, width, pen) if rows else []
+        lines += [f"  {refused_words(one)}" for one in host.get("refused") or ()]
     return lines
+
+
+def refused_words(one: Mapping[str, Any]) -> str:
+    """Say why there is no snapshot at some places."""
+    often = int(one.get("count") or 1)
+    where = f"last at {draw.clean(str(one.get('at', '?')))}"
+    times = f"{often} times, {where}" if often > 1 else where.removeprefix("last ")
+    return f"no snapshot: {draw.clean(str(one.get('why', '?')))} ({times})"
 
 
 def _row(one: Mapping[str, Any], cwd: str) -> list[draw.Cell]:

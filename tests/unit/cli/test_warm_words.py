@@ -35,6 +35,20 @@ def test_the_status_shows_each_program_with_its_snapshots():
     ]
 
 
+def test_the_status_says_where_there_is_no_snapshot_and_why():
+    refused = [
+        {"why": "a thread is running: loader", "at": "t.py:80", "count": 12},
+        {"why": "a socket is open", "at": "t.py:9", "count": 1},
+    ]
+    host = {"program": ["python", "t.py"], "cwd": "/p", "idle_s": 3.0, "refused": refused}
+    assert screen([host], width=80, pen=Pen()) == [
+        "python t.py   0 snapshots, 0 B, idle 3.0 s",
+        "  in /p",
+        "  no snapshot: a thread is running: loader (12 times, last at t.py:80)",
+        "  no snapshot: a socket is open (at t.py:9)",
+    ]
+
+
 def test_its_own_options_are_read_beside_those_of_a_launch():
     values, command = parse(
         ["-m", "why", "--at", "t.py:3", "--at=u.py:4", "--verify", "--", "python", "t.py"],

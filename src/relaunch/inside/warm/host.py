@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 
-from . import choice, spine, where, wire
+from . import choice, refusals, spine, where, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -283,6 +283,7 @@ class Host:
         self._idle_s = _IDLE_S
         self._memory = float("inf")
         self._wishes: list[tuple[str, int]] = []
+        self._refused = refusals.Known()
         self._edge: list[tuple[str, int]] = []
         """The statement after which the last run could not be forked any more."""
         self._heed_wishes(spec)
@@ -538,6 +539,7 @@ class Host:
             "sources": self._take_sources,
             "ping": self._ping,
             "edge": self._note_edge,
+            "refused": self._note_refused,
         }
         if op != "status":
             self._busy_at = time.monotonic()
@@ -550,6 +552,7 @@ class Host:
         self._busy_at = time.monotonic()
         if not fds or peer.running:
             return
+        self._refused.forget()
         parent = next((one for one in self._snapshots if one.pid == _parent_of(peer.pid)), None)
         self._numbers += 1
         start = (parent.start if parent else None) or choice.Importable()
@@ -569,6 +572,10 @@ class Host:
             self._memory = float(spec["memory"] or "inf")
         if "at" in spec:
             self._wishes = [_file_and_line(place) for place in spec["at"]]
+
+    def _note_refused(self, _: _Peer, message: dict[str, Any]) -> None:
+        file, line = _file_and_line(message["at"])
+        self._refused.note(message, f"{choice.name_of(file, self.cwd)}:{line}")
 
     def _note_edge(self, _: _Peer, message: dict[str, Any]) -> None:
         self._edge = [_file_and_line(message["at"])]
@@ -677,6 +684,8 @@ class Host:
             return {"cold": why}
         look = choice.Look(self._sources, self._texts, self.cwd)
         offered = [one for one in self._snapshots if not one.is_retired]
+        if not offered and self._refused.listed():
+            return {"cold": self._refused.why_none()}
         snapshot, verdict = choice.choose(offered, look, choice.installed())
         if snapshot is None:
             return {"cold": verdict.why}
@@ -844,6 +853,7 @@ class Host:
             "cwd": self.cwd,
             "pid": os.getpid(),
             "snapshots": listed,
+            "refused": self._refused.listed(),
             "idle_s": time.monotonic() - self._busy_at,
             "running": sum(1 for peer in self._peers if peer.running),
         }

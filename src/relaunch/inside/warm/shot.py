@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 
-from . import children, host, morph, sites, spine, wire, world
+from . import children, host, morph, refusals, sites, spine, wire, world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Camera:
         self.control = spec["control"]
         self.ledger = world.Ledger()
         self.children: set[int] = set()
-        self.refused: dict[str, int] = {}
+        self.refused = refusals.Counted(self._say)
         self.pid = os.getpid()
         with open("/proc/self/comm", encoding="utf-8", errors="replace") as file:
             self.name = file.read().strip()
@@ -59,6 +59,16 @@ class Camera:
         self.link = self._running(program.elapsed, program.flags.fd)
         os.register_at_fork(after_in_child=lambda: self._forked(program))
         children.watch(lambda: self._part(program))
+
+    def _say(self, message: dict[str, Any]) -> None:
+        """Send a message to the host; nobody there, or the program closed our line: no matter."""
+        fd = self.link.fileno()
+        try:
+            found = os.fstat(fd)
+            if self.ledger.own_fds.get(fd) == (found.st_dev, found.st_ino):
+                wire.send(self.link, message)
+        except OSError:
+            pass
 
     def _forked(self, program: spine.Program) -> None:
         """In a child that the program made itself, nobody stops but to go on in edited code."""
@@ -96,7 +106,7 @@ class Camera:
         self._bury()
         why = self._why_not(program, frame)
         if why:
-            return self._refuse(program, why)
+            return self._refuse(program, number, why)
         self._hear(program)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
@@ -108,7 +118,7 @@ class Camera:
             pid = self._fork(program.apart)
         except Exception as error:  # as when memory is exhausted: the program must not fail of us
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            return self._refuse(program, f"{type(error).__name__}: {error}")
+            return self._refuse(program, number, f"{type(error).__name__}: {error}")
         if pid:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             self.taken += 1
@@ -123,8 +133,10 @@ class Camera:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return True
 
-    def _refuse(self, program: spine.Program, why: str) -> bool:
-        self.refused[why] = self.refused.get(why, 0) + 1
+    def _refuse(self, program: spine.Program, number: int, why: str) -> bool:
+        if os.getpid() == self.pid:
+            loaded = program.version(number)
+            self.refused.note(why, f"{loaded.source.file}:{loaded.place(number)[2]}")
         program.wait(_PATIENCE)
         return False
 
@@ -157,6 +169,8 @@ class Camera:
 
     def settle(self) -> None:
         """Wait a moment for snapshots that the host does not know yet: the next run needs them."""
+        if os.getpid() == self.pid:
+            self.refused.rest()
         until = time.monotonic() + _SETTLE
         while self.taken and os.getpid() == self.pid:
             left = until - time.monotonic()
@@ -214,6 +228,7 @@ class Camera:
                 os.set_inheritable(self.control, False)
             self.children = set()
             self.taken = 0
+            self.refused = refusals.Counted(self._say)
             for fd in self.known:
                 os.close(fd)
             self.known = os.pipe()
