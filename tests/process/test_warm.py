@@ -348,6 +348,21 @@ def test_a_resumed_run_leaves_a_snapshot_too_where_a_person_wants_one(warm):
     assert wanted["id"] == max((one["id"] for one in snapshots(warm)), key=int)
 
 
+def test_where_no_snapshot_can_be_kept_the_program_runs_plainly_and_the_next_line_says_why(warm):
+    edit(warm, "print('x')")
+    first(warm)
+    (socket,) = (warm.root / "run" / "relaunch").glob("*.sock")
+    warm.rl("warm", "stop")
+    socket.mkdir()
+    plain = warm.rl("warm")
+    assert (plain.returncode, plain.stdout) == (0, "begin\nx\n")
+    assert "Traceback" not in plain.stderr
+    socket.rmdir()
+    again = warm.rl("warm")
+    assert "rl: cold: snapshots failed: IsADirectoryError: " in again.stderr
+    assert "resumed at" in warm.rl("warm").stderr
+
+
 def test_a_traceback_that_was_shown_keeps_its_lines(warm):
     lines = (
         "import atexit, time\natexit.register(lambda: last())\ndef last():\n    time.sleep(0.2)\n"

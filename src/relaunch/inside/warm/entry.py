@@ -44,11 +44,11 @@ def start(names: dict[str, Any], before: tuple[bool, list[int]]) -> None:
     if (loaded is None and not module) or not proven():
         os.execv(sys.executable, spec["command"])
     try:
-        camera = shot.Camera(spec)
-    except OSError:  # there is no place, or no process, to keep snapshots
+        watch_imports(program, spec["roots"])
+        shot.Camera(spec).attach(program)
+    except Exception as error:  # as where there is no place for snapshots: Python can do it all
+        host.leave_word(spec, error)
         os.execv(sys.executable, spec["command"])
-    watch_imports(program, spec["roots"])
-    camera.attach(program)
     atexit.register(program.rest)
     for name in [name for name in sys.modules if name.startswith("_relaunch_warm")]:
         del sys.modules[name]  # so that Python takes nothing from us when it takes modules apart

@@ -131,7 +131,7 @@ def _become_host(spec: dict[str, Any], listener: socket.socket) -> None:
         Host(spec, listener).serve()
         os._exit(0)
     except BaseException as error:
-        _leave_word(spec, error)
+        leave_word(spec, error)
     finally:
         os._exit(1)
 
@@ -164,8 +164,8 @@ def _step_aside(keep: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _leave_word(spec: dict[str, Any], error: BaseException) -> None:
-    """Leave behind why the host ended, which should not happen."""
+def leave_word(spec: dict[str, Any], error: BaseException) -> None:
+    """Leave behind why there is no host, which should not happen."""
     import traceback
 
     try:
@@ -444,7 +444,7 @@ class Host:
         except OSError:
             self._drop(peer)
         except Exception as error:
-            _leave_word(self.spec, error)
+            leave_word(self.spec, error)
             self._drop(peer)
 
     def _pull(self, peer: _Peer) -> bool:

@@ -304,7 +304,20 @@ def streams_shape(*, quiet: bool) -> str:
 
 def ask(run: str, key: str) -> dict[str, Any]:
     """Ask for the best snapshot: `resume` and its facts, or `cold` and why."""
-    return _exchange(socket_path(run, key), {"op": "ask"}) or {"cold": "no snapshots yet"}
+    answer = _exchange(socket_path(run, key), {"op": "ask"})
+    return answer or {"cold": _trouble(run, key) or "no snapshots yet"}
+
+
+def _trouble(run: str, key: str) -> str:
+    """Return what went wrong with an earlier host, once; empty if nothing did."""
+    path = os.path.join(run, f"{key}.trouble")
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().strip().splitlines()
+        os.unlink(path)
+    except OSError:
+        return ""
+    return f"snapshots failed: {lines[-1]}" if lines else ""
 
 
 def ban(way: Launched, why: str) -> None:
