@@ -9,7 +9,7 @@ import os
 import sys
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 
-from . import linetable, morph, pytests, quiet, shot, sites, spine
+from . import host, linetable, morph, pytests, quiet, shot, sites, spine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
