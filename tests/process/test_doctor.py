@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -332,3 +333,50 @@ def test_in_a_directory_that_is_gone_it_says_so_in_one_line(world: World, words:
     said = [line for line in done.stderr.splitlines() if line.startswith("rl: ")]
     assert said == ["rl: the current directory is gone   try: cd ~"]
     assert "internal fault" not in done.stderr
+
+
+# --- warm relaunches ------------------------------------------------------------------------------
+
+
+def warm_rung(world: World) -> dict[str, Any]:
+    (ladder,) = [one for one in report(world)["ladders"] if one["name"] == "warm"]
+    rung: dict[str, Any] = ladder["rungs"][0]
+    assert ladder["taken"] == ("snapshots" if rung["ok"] else "cold")
+    return rung
+
+
+def use_python(world: World, executable: str) -> None:
+    folder = world.root / "python"
+    folder.mkdir()
+    (folder / "python").symlink_to(executable)
+    world.env["PATH"] = f"{folder}:{world.env['PATH']}"
+
+
+def test_a_warm_relaunch_is_tried_with_the_projects_python(world):
+    use_python(world, sys.executable)
+    rung = warm_rung(world)
+    assert rung["ok"], rung
+    assert str(world.root / "python" / "python") in rung["means"]
+
+
+def test_a_python_that_has_no_snapshots_is_named_with_what_it_needs(world):
+    old = shutil.which("python3.10") or shutil.which("python3.9")
+    found = [*Path.home().glob(".pyenv/versions/3.[0-9].*/bin/python"), *([old] if old else [])]
+    if not found:
+        pytest.skip("no Python older than 3.11 is here")
+    use_python(world, str(found[0]))
+    rung = warm_rung(world)
+    assert not rung["ok"]
+    assert rung["raise_it"].startswith("CPython 3.11 to 3.13 for the project, not cpython 3.")
+
+
+def test_what_is_in_the_way_of_every_snapshot_is_found(world):
+    use_python(world, sys.executable)
+    site = world.root / "site"
+    site.mkdir()
+    lines = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True,"
+    (site / "sitecustomize.py").write_text(f"{lines} name='spy').start()\n")
+    world.env["PYTHONPATH"] = str(site)
+    rung = warm_rung(world)
+    assert not rung["ok"]
+    assert rung["raise_it"] == "a tiny program left no snapshot: a thread is running: spy", rung

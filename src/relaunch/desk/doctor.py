@@ -53,6 +53,7 @@ def ladders(cwd: str, env: Mapping[str, str]) -> list[Ladder]:
             _processes(),
             _terminal(),
             _failures(env, scratch),
+            _warm(env, scratch),
             _unsaved(env),
         ]
 
@@ -211,6 +212,22 @@ def _hook_reports(env: Mapping[str, str], scratch: str) -> bool:
             if "LookupError" in file.read():
                 return True
     return False
+
+
+def _warm(env: Mapping[str, str], scratch: str) -> Ladder:
+    from relaunch.desk.warm import try_warm
+
+    python, missing = try_warm(env, scratch)
+    return _ladder(
+        "warm",
+        Rung(
+            name="snapshots",
+            ok=not missing,
+            means=f"after an edit `rl warm` goes on where it was ({python})",
+            raise_it=missing,
+        ),
+        Rung(name="cold", ok=True, means="`rl warm` runs the program from its beginning"),
+    )
 
 
 _EDITORS = {"vim": "vim", "nvim": "neovim", "emacs": "emacs", "nano": "nano", "code": "VS Code"}
