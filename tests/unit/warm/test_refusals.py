@@ -4,7 +4,7 @@ from relaunch.inside.warm.refusals import Counted, Known
 
 
 def test_many_refusals_are_told_by_few_messages_and_counted_to_the_end():
-    told = []
+    told: list[dict[str, object]] = []
     counted = Counted(told.append)
     for n in range(1000):
         counted.note("a thread is running", f"t.py:{n}")
@@ -21,7 +21,7 @@ def test_many_refusals_are_told_by_few_messages_and_counted_to_the_end():
 
 
 def test_reasons_without_end_are_not_all_told():
-    told = []
+    told: list[dict[str, object]] = []
     counted = Counted(told.append)
     for n in range(1000):
         counted.note(f"a child is there: {n}", "t.py:1")
