@@ -41,7 +41,7 @@ class Flags:
 
     def clear(self, number: int) -> None:
         """Ask no more at one site."""
-        memset(self._address + number, 0, 1)
+        self._map[number] = 0
 
     def separate(self) -> None:
         """Have memory of our own at the same address: after a fork it is shared with the parent."""

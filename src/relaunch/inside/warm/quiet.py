@@ -47,9 +47,9 @@ _counts = _counters()
 
 def enter() -> tuple[bool, list[int]]:
     """Begin work of ours; returns what `leave` needs."""
-    enabled = gc.isenabled()
-    gc.disable()
-    return enabled, [one.value for one in _counts]
+    before = gc.isenabled(), [one.value for one in _counts]
+    gc.disable()  # last: who is too deep to come here must not go on without it
+    return before
 
 
 def leave(before: tuple[bool, list[int]]) -> None:

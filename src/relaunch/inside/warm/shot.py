@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 
-from . import children, host, morph, refusals, sites, spine, wire, world
+from . import children, held, host, morph, refusals, sites, spine, wire, world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,12 @@ class Camera:
         self.link = self._running(program.elapsed, program.flags.fd)
         os.register_at_fork(after_in_child=lambda: self._forked(program))
         children.watch(lambda: self._part(program))
+        self.ledger.first_use = lambda frame: self._edge(program.place_of(frame))
+
+    def _edge(self, place: str) -> None:
+        """Say which statement makes the program impossible to fork: the next run stops before."""
+        if place and os.getpid() == self.pid:
+            wire.send(self.link, {"op": "edge", "at": place})
 
     def _say(self, message: dict[str, Any]) -> None:
         """Send a message to the host; nobody there, or the program closed our line: no matter."""
@@ -103,26 +109,28 @@ class Camera:
     def shoot(self, program: spine.Program, number: int, frame: FrameType) -> bool:
         """Leave a snapshot behind, if one can be taken here; True in a process resumed from it."""
         began = time.perf_counter()
-        self._bury()
-        why = self._why_not(program, frame)
-        if why:
-            return self._refuse(program, number, why)
-        self._hear(program)
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        pid = -1
+        mask = held.hold()
         try:
-            world.before_fork()
-            mark = self._mark()
-            state = world.World(self.ledger)
-            elapsed = program.elapsed
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-            pid = self._fork(program.apart)
+            self._bury()
+            why = self._why_not(program, frame)
+            if not why:
+                self._hear(program)
+                world.before_fork()
+                mark = self._mark()
+                state = world.World(self.ledger)
+                elapsed = program.elapsed
+                pid = self._fork(program.apart)
         except Exception as error:  # as when memory is exhausted: the program must not fail of us
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            return self._refuse(program, number, f"{type(error).__name__}: {error}")
+            if held.is_theirs(error):
+                held.release(mask)
+                raise
+            why = f"{type(error).__name__}: {error}"
         if pid:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            self.taken += 1
-            program.paid(time.perf_counter() - began)
+            try:
+                self._note(program, number, why, time.perf_counter() - began)
+            finally:
+                held.release(mask)
             return False
         try:
             waiting = _Waiting(self, program, number, frame, elapsed, mark)
@@ -130,15 +138,19 @@ class Camera:
         except BaseException:  # as when the host is gone: the program itself runs elsewhere
             os._exit(0)
         self._resume(program, order, state, elapsed, frame)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        held.release(mask)
         return True
 
-    def _refuse(self, program: spine.Program, number: int, why: str) -> bool:
+    def _note(self, program: spine.Program, number: int, why: str, seconds: float) -> None:
+        """Count a snapshot, or why there is none."""
+        if not why:
+            self.taken += 1
+            program.paid(seconds)
+            return
         if os.getpid() == self.pid:
             loaded = program.version(number)
             self.refused.note(why, f"{loaded.source.file}:{loaded.place(number)[2]}")
         program.wait(_PATIENCE)
-        return False
 
     def _fork(self, apart: bool) -> int:
         """Fork, twice if the snapshot must not be a child of the program; 0 in the snapshot."""
@@ -236,6 +248,7 @@ class Camera:
             program.began = time.perf_counter() - elapsed
             program.spent = 0.0
             program.edit(order.sources, spine.frames(frame))
+            program.want([*self.spec.get("at", ()), *order.at])
             program.due_at = time.perf_counter() + program.often
             self.link = self._running(elapsed, program.flags.fd)
         except Exception as error:  # whatever it is, another way must be taken

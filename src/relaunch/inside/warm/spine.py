@@ -16,12 +16,12 @@ from sys import _getframe
 from time import perf_counter
 from types import CodeType, FrameType
 
-from . import children, compare, linetable, morph, quiet, sites
+from . import children, compare, held, linetable, morph, quiet, sites
 from .flags import Flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     Rewrite = Callable[[ast.Module, str], object]
@@ -75,6 +75,16 @@ class Loaded:
         ]
         return min(found)[2] if found else -1
 
+    def statement(self, line: int) -> int:
+        """Return the line where the innermost statement begins that a line is in."""
+        found = [
+            statement.lineno
+            for block in self.source.blocks
+            for statement in block.body
+            if statement.lineno <= line <= (statement.end_lineno or 0)
+        ]
+        return max(found, default=line)
+
     def place(self, number: int) -> tuple[tuple[Any, ...], int, int]:
         """Return block, index and line of a site."""
         number -= self.first
@@ -123,15 +133,20 @@ class Program:
         """Why no snapshot can be taken any more; empty while they can."""
 
         def call(number: int) -> None:
-            before = quiet.enter()
+            try:
+                before = quiet.enter()
+            except RecursionError:
+                self._pass(number)
+                return
             try:
                 self.stop(number)
             except (morph.CannotMorph, CannotResume) as error:
                 give_up(f"{error}")
-            except RecursionError:  # the program is as deep as it can be: it must not fail of us
-                self.seen[number] = 1
-                if number < self.told_end:
-                    self.told[number] = 1
+            except (RecursionError, ctypes.ArgumentError):
+                self._pass(number)
+            except BaseException:  # from a handler of the program: what was asked is asked again
+                self.flags.set(0, len(self.seen))
+                raise
             finally:
                 quiet.leave(before)
 
@@ -173,8 +188,28 @@ class Program:
         self.flags.set(loaded.first, loaded.end)
         self.files[file] = loaded
         self.versions.append(loaded)
-        self.wanted.update(loaded.at(line) for name, line in self.asked if _is_named(file, name))
+        self._heed(loaded)
         return loaded
+
+    def want(self, places: Iterable[str]) -> None:
+        """Have a snapshot at these files and lines, wherever the program still comes by."""
+        named = (place.rpartition(":") for place in places)
+        self.asked = [(os.path.normpath(name), int(line)) for name, _, line in named]
+        for loaded in self.files.values():
+            self._heed(loaded)
+
+    def _heed(self, loaded: Loaded) -> None:
+        file = loaded.source.file
+        self.wanted.update(loaded.at(line) for name, line in self.asked if _is_named(file, name))
+
+    def place_of(self, frame: FrameType | None) -> str:
+        """Say by file and line which statement of the project is being executed; empty if none."""
+        while frame is not None:
+            loaded = self.files.get(frame.f_code.co_filename)
+            if loaded is not None:
+                return f"{loaded.source.file}:{loaded.statement(frame.f_lineno)}"
+            frame = frame.f_back
+        return ""
 
     def version(self, number: int) -> Loaded:
         """Return the version of a file that a site belongs to."""
@@ -198,7 +233,11 @@ class Program:
                 self.told[number] = 1
             return
         if self.version(number).stale:
-            number = self._renew(number, _getframe(2))
+            mask = held.hold()
+            try:
+                number = self._renew(number, _getframe(2))
+            finally:
+                held.release(mask)
         self.flags.clear(number)
         now = perf_counter()
         due = now >= self.due_at or number in self.wanted
@@ -209,6 +248,14 @@ class Program:
         self.edited.discard(number)
         if due and self.shoot(self, number, _getframe(2)) and self.version(number).stale:
             number = self._renew(number, _getframe(2))
+        self.seen[number] = 1
+        if number < self.told_end:
+            self.told[number] = 1
+
+    def _pass(self, number: int) -> None:
+        """Let the program go on that is as deep as it can be: it must not fail of us."""
+        if self.version(number).stale:
+            give_up("it is too deep to be edited")
         self.seen[number] = 1
         if number < self.told_end:
             self.told[number] = 1
