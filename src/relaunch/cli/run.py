@@ -191,7 +191,7 @@ class Lines:
             elif isinstance(event, Announced):
                 self._announced(event)
             elif isinstance(event, Warmed):
-                self._write(self._pen("bold", "rl: ") + warmed_words(event))
+                self._warmed(event)
             else:
                 self._finished(event)
         except OSError:
@@ -207,6 +207,12 @@ class Lines:
             parts.append(("dim", f"$ {draw.command_line(event.command)}"))
             parts.extend(("dim", draw.clean(word)) for word in event.setting)
         self._flow(event.trial_id, parts)
+
+    def _warmed(self, event: Warmed) -> None:
+        words = warmed_words(event)
+        if sys.stderr.isatty() and draw.columns_of(words) + 4 > draw.width(sys.stderr):
+            words = words.replace(", because", ",\n    because", 1)
+        self._write(self._pen("bold", "rl: ") + words)
 
     def _finished(self, event: Finished) -> None:
         outcome = event.outcome

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from relaunch.session.attempt import Attempt
     from relaunch.session.project import Project
     from relaunch.session.request import Request
+    from relaunch.trial.launch.warm import Launched
 
     After = Callable[[Attempt, Outcome, Lines], object]
 
@@ -33,12 +34,14 @@ def relaunch_on_saves(project: Project, request: Request, lines: Lines, after: A
     """Run it, wait for a save, run it again, until Ctrl-C; returns the last exit code."""
     gc.enable()  # we live long, for once
     code = 0
+    way: Launched | None = None
     try:
         while True:
             attempt = prepare(project, request, lines)
             request = request.but(argv=None, note="", name="")
-            sources = [path for path in watched(attempt) if is_source(path)]
+            sources = [path for path in watched(attempt, way) if is_source(path)]
             outcome, saved = _run(attempt, sources, lines)
+            way = attempt.way or way
             if outcome is not None:
                 code = outcome.exit_code or 0
             if saved:
@@ -46,7 +49,7 @@ def relaunch_on_saves(project: Project, request: Request, lines: Lines, after: A
                 continue
             if outcome is not None:
                 after(attempt, outcome, lines)
-            seen = stamps(watched(attempt))
+            seen = stamps(watched(attempt, way))
             if not seen:
                 draw.remark("rl: nothing to watch: no file of this folder is known to matter")
                 return code
@@ -85,16 +88,14 @@ def is_source(path: str) -> bool:
     return path.endswith(".py")
 
 
-def watched(attempt: Attempt) -> list[str]:
+def watched(attempt: Attempt, way: Launched | None) -> list[str]:
     """List what the program's snapshots depend on, and what its command names."""
-    from relaunch.trial.launch.warm import hosts
+    from relaunch.trial.launch.warm import host_of
 
     cwd = attempt.recipe.cwd
     known = {
         os.path.join(cwd, path)
-        for host in hosts()
-        if host.get("cwd") == cwd
-        for snapshot in host.get("snapshots", ())
+        for snapshot in host_of(way).get("snapshots", ())
         for path in snapshot.get("watches", ())
     }
     named = {os.path.join(cwd, word) for word in attempt.recipe.argv}

@@ -93,27 +93,67 @@ def launch(words: Sequence[str]) -> int:
         return relaunch_on_saves(project, request, lines, after)
     attempt = prepare(project, request, lines)
     outcome = attempt.run()
+    if at and not lines.quiet:
+        _tell_missing(at, attempt, outcome)
     if values.get("verify") and not verified(attempt, outcome, lines):
         return 1
     return leave(outcome)
 
 
 def place(text: str) -> str:
-    """Check that there is such a line; the file is seen from here, wherever the program runs."""
+    """Return the statement that is meant; the file is seen from here, wherever the program runs."""
     file, _, line = text.rpartition(":")
     if not file or not line.isdecimal():
         raise UsageError(f"--at takes FILE:LINE, not `{text}`", hint="rl warm --at train.py:180")
     try:
         with open(file, "rb") as source:
-            count = sum(1 for _ in source)
+            lines = statements(source.read())
     except OSError as error:
         raise UsageError(f"--at: {file}: {error.strerror}", hint="rl warm --at FILE:LINE") from None
-    if not 1 <= int(line) <= count:
-        raise UsageError(
-            f"--at: {file} has {draw.plural(count, 'line')}, not `{line}`",
-            hint=f"rl warm --at {file}:{max(1, count)}",
-        )
-    return f"{os.path.abspath(file)}:{line}"
+    except (SyntaxError, ValueError):
+        raise UsageError(f"--at: {file} is no Python that can be read", hint="rl warm") from None
+    below = [one for one in lines if one >= int(line)]
+    if not below or not int(line):
+        last = f"{file}:{max(lines, default=1)}"
+        raise UsageError(f"--at: no statement at line {line}", hint=f"rl warm --at {last}")
+    return f"{os.path.abspath(file)}:{min(below)}"
+
+
+def statements(source: bytes) -> list[int]:
+    """List the lines at which statements begin before which a program can be stopped."""
+    import ast
+
+    tree = ast.parse(source)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    return [node.lineno for node in found if not _is_prelude(node)]
+
+
+def _is_prelude(node: Any) -> bool:
+    """Tell a docstring, or an import from `__future__`."""
+    if getattr(node, "module", "") == "__future__":
+        return True
+    value = getattr(getattr(node, "value", None), "value", None)
+    return type(node).__name__ == "Expr" and isinstance(value, str)
+
+
+def _tell_missing(at: Sequence[str], attempt: Attempt, outcome: Outcome) -> None:
+    """Say so when there is no snapshot where one was asked for."""
+    from relaunch.trial.launch.warm import host_of
+
+    cwd, host = attempt.recipe.cwd, host_of(attempt.way)
+    there = [os.path.normpath(os.path.join(cwd, one["at"])) for one in host.get("snapshots", ())]
+    for text in at:
+        if text in there:
+            continue
+        shown = os.path.relpath(text)
+        why = "the program did not come there"
+        if host.get("refused"):
+            why = str(host["refused"][0]["why"])
+        elif outcome.resumed:
+            why = f"it went on at {outcome.resumed['at']}   try: rl warm stop, then --at {shown}"
+        elif not host:
+            why = outcome.cold
+        draw.remark(f"rl: no snapshot at {draw.clean(shown)}: {draw.clean(why)}")
 
 
 def verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:

@@ -76,7 +76,7 @@ class Launched(Record):
     id: str | int = ""
     """The host's name for the snapshot."""
     key: str = ""
-    """The host's own name."""
+    """The host's own name; empty where no snapshots can be."""
 
 
 def run_warm(
@@ -182,7 +182,7 @@ class _Launch:
             "command": list(words.command),
             "tape": tape.path,
         }
-        self.launched = Launched(cold=why)
+        self.launched = Launched(cold=why, key=self.key)
         sweep(self.run_folder, self.key)
         try:
             argv = words.runner_argv(RUNNER, dumps(spec))
@@ -334,6 +334,12 @@ def hosts() -> list[dict[str, Any]]:
         if status is not None:
             found.append({**status, "key": key})
     return found
+
+
+def host_of(way: Launched | None) -> dict[str, Any]:
+    """Ask the host of a run how it is; empty when it has none."""
+    key = way.key if way else ""
+    return next((host for host in hosts() if key and host["key"] == key), {})
 
 
 def stop(key: str) -> int:
