@@ -44,6 +44,7 @@ def snapshot():
     if pid:
         _children.add(pid)
         return False
+    state.let_go()
     ledger.asleep = True
     nothing = os.open("/dev/null", os.O_RDWR)
     for fd in range(3):

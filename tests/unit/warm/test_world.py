@@ -299,14 +299,14 @@ REFUSED = {
         spawnv_passfds(b"/bin/sh", [b"sh", b"-c", b"read x"], [0])
         """,
     "a socket is open": "import socket; a = socket.socket()",
-    "a pipe is open": "a = os.pipe()",
+    "a pipe is open": "a = os.pipe2(os.O_DIRECT)",
     "eventpoll is open": "import select; a = select.epoll()",
     "a timer is running": "import signal; signal.alarm(100)",
     "SIGCHLD has a handler": "import signal; signal.signal(signal.SIGCHLD, lambda *_: None)",
     "a trace function is set": "sys.settrace(lambda *_: None)",
     "a profile function is set": "sys.setprofile(lambda *_: None)",
     "a file is locked": "import fcntl; a = open('x', 'w'); fcntl.flock(a, fcntl.LOCK_EX)",
-    "memory is shared": "import mmap; a = mmap.mmap(-1, 4096)",
+    "memory is shared": "import mmap; a = mmap.mmap(-1, 32 << 20)",
     "a file is mapped for writing": """
         import mmap
         a = open("x", "w+b")

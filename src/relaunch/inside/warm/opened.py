@@ -6,7 +6,7 @@ import os
 import posix
 import stat
 
-from . import cuda
+from . import cuda, pipes
 from .kept import FILE_BYTES
 from .states import identity_of, open_fds
 
@@ -76,6 +76,8 @@ def open_files(ledger: Ledger) -> list[Open]:
     """Collect the program's open files; descriptors that share an offset are one."""
     files: list[Open] = []
     for fd, path in theirs(ledger):
+        if pipes.is_pipe(fd, path):
+            continue
         one = Open(fd, path, _info(fd))
         for other in files:
             if _same_description(other, one):
@@ -101,12 +103,18 @@ def _same_description(one: Open, other: Open) -> bool:
         os.lseek(first, one.offset, os.SEEK_SET)
 
 
+def open_pipes(ledger: Ledger) -> list[list[int]]:
+    """Collect the ends of the program's pipes."""
+    return pipes.grouped(fd for fd, path in theirs(ledger) if pipes.is_pipe(fd, path))
+
+
 def unshareable(ledger: Ledger) -> str:
+    """Say what is open and cannot be opened anew; empty if all can."""
     for fd, path in theirs(ledger):
         why = _cannot_share(fd, path, ledger)
         if why:
             return why
-    return ""
+    return next(filter(None, map(pipes.why_not, open_pipes(ledger))), "")
 
 
 def _cannot_share(fd: int, path: str, ledger: Ledger) -> str:
@@ -116,6 +124,8 @@ def _cannot_share(fd: int, path: str, ledger: Ledger) -> str:
         return f"{path.partition(':')[2].strip('[]')} is open (fd {fd})"
     if path.startswith("/memfd:"):
         return f"memory is shared between processes (fd {fd})"
+    if pipes.is_pipe(fd, path):
+        return ""
     mode = posix.fstat(fd).st_mode
     if stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode):
         return f"a {'socket' if stat.S_ISSOCK(mode) else 'pipe'} is open (fd {fd})"

@@ -16,7 +16,6 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 _PAUSES = (
     ("libgomp", "omp_pause_resource_all"),
@@ -180,12 +179,3 @@ def _field(tid: int, name: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-def shared_memory() -> Iterator[str]:
-    """Give what is mapped so that other processes see our writes, by its path."""
-    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            if line[line.index(" ") + 2] == "w" and line[line.index(" ") + 4] == "s":
-                fields: list[Any] = line.rstrip("\n").split(None, 5)
-                yield fields[5] if len(fields) > 5 else ""

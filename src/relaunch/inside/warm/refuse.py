@@ -11,7 +11,7 @@ import signal
 import stat
 import sys
 
-from . import cuda, opened, pools
+from . import cuda, opened, pools, shared
 from . import ledger as _ledger
 from .kept import ALL_BYTES, FILE_BYTES
 from .ledger import Ledger
@@ -23,21 +23,24 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def refuse(own_children: Collection[int]) -> str:
-    """Say why no snapshot can be taken right now; empty if it can."""
+def refuse(own_children: Collection[int], apart: bool = False) -> str:
+    """Say why no snapshot can be taken right now; empty if it can.
+
+    `own_children` are snapshots; if `apart`, later ones will be no children of the program.
+    """
     ledger = _ledger.installed
     try:
         return (
             (ledger.forked.why_not(ledger.catch_up) if ledger else "")
             or (_unknown(ledger) if ledger else "")
             or _tools()
-            or _signals()
+            or _signals(apart)
             or _threads()
             or _logging()
             or _children(own_children)
             or opened.unshareable(ledger or Ledger())
             or (_written(ledger) if ledger else "")
-            or _memory()
+            or shared.why_not()
             or pools.unsafe()
         )
     except Exception as error:
@@ -80,11 +83,12 @@ def _tools() -> str:
     return "CUDA is initialised" if cuda.is_initialised() else ""
 
 
-def _signals() -> str:
+def _signals(apart: bool) -> str:
     for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
         if any(signal.getitimer(timer)):
             return "a timer is running (signal.alarm or setitimer)"
-    if signal.getsignal(signal.SIGCHLD) is not signal.SIG_DFL:
+    handler = signal.getsignal(signal.SIGCHLD)
+    if handler is not signal.SIG_DFL and not (apart and callable(handler)):
         return "SIGCHLD has a handler"
     try:
         with open("/proc/self/timers", encoding="ascii") as file:
@@ -140,17 +144,6 @@ def _command(pid: int) -> str:
             return f"{file.read().strip()} ({pid})"
     except OSError:
         return str(pid)
-
-
-def _memory() -> str:
-    for path in pools.shared_memory():
-        if path.startswith(opened.OWN_MEMORY) or "KMP_REGISTERED_LIB" in path:
-            continue
-        name = path.partition(" (deleted)")[0]
-        if name in ("", "/dev/zero"):
-            return "memory is shared between processes"
-        return f"a file is mapped for writing: {name}"
-    return ""
 
 
 def _written(ledger: Ledger) -> str:

@@ -165,7 +165,9 @@ class Camera:
             except BaseException:
                 os._exit(1)
             os._exit(0)
-        if os.waitpid(pid, 0)[1]:
+        status = os.waitpid(pid, 0)[1]
+        signal.sigtimedwait([signal.SIGCHLD], 0)  # nothing for the program's own handler
+        if status:
             raise OSError("no more processes")
         return pid
 
@@ -209,7 +211,7 @@ class Camera:
             caller = caller.f_back
         if caller is None or not morph.is_called_by(caller, frame):
             return "another tool runs the interpreter"
-        return world.refuse(self.children)
+        return world.refuse(self.children, program.apart)
 
     def _mark(self) -> int:
         """Ask for the length of the recorded output; OSError or ValueError if nobody records it."""

@@ -10,10 +10,11 @@ import os
 import posix
 import sys
 
-from . import pools
+from . import multiproc, pools, shared
 from .kept import keep
 from .ledger import Ledger
-from .opened import CannotRestore, open_files, stream_of
+from .opened import CannotRestore, open_files, open_pipes, stream_of
+from .pipes import Pipe
 from .refuse import refuse
 from .states import identity_of, open_fds
 from .still import changed
@@ -42,9 +43,12 @@ class World:
     """What is to be put back in a resumed process; taken right before the fork."""
 
     def __init__(self, ledger: Ledger) -> None:
-        """Keep open files, written files, streams and random states."""
+        """Keep open files, written files, shared memory, streams and random states."""
         self.ledger = ledger
+        self.pid = os.getpid()
         self.files = open_files(ledger)
+        self.pipes = [Pipe(fds) for fds in open_pipes(ledger)]
+        self.memory = shared.Memory()
         self.kept = [keep(ledger, path, base) for path, base in ledger.written.items()]
         self.streams = {fd: stream for fd in open_fds() if (stream := stream_of(fd, ledger)) >= 0}
         self.terminals = {stream: _is_terminal(fd) for fd, stream in self.streams.items()}
@@ -52,6 +56,11 @@ class World:
         self.closed = [fd for fd in range(3) if identity_of(fd) is None]
         self.random = _random_states(ledger)
         self.new_streams: list[tuple[int, int] | None] = []
+
+    def let_go(self) -> None:
+        """In the snapshot: hold nothing whose end the program may wait for."""
+        for pipe in self.pipes:
+            pipe.let_go()
 
     def restore(self, fds: Sequence[int], env: Mapping[str, str]) -> None:
         """Put the world back, with these standard streams; the descriptors are used up.
@@ -66,6 +75,9 @@ class World:
             self._streams(fds)
             for file in self.files:
                 file.reopen()
+            for pipe in self.pipes:
+                pipe.reopen()
+            self.memory.map_anew({one.identity: one.fds[0][0] for one in self.files})
         except OSError as error:
             name = error.filename or "a file"
             raise CannotRestore(f"{name} cannot be put back: {error.strerror}") from None
@@ -73,6 +85,7 @@ class World:
             self.ledger.asleep = False
         os.environ.update(env)
         _set_random_states(self.ledger, self.random)
+        multiproc.rename(self.pid)
         self._settle()
 
     def _check(self, fds: Sequence[int]) -> None:
@@ -109,6 +122,7 @@ class World:
         """Know again which descriptors are ours, and how much of appended files was there."""
         ledger = self.ledger
         theirs = {fd for file in self.files for fd, _ in file.fds}
+        theirs |= {fd for pipe in self.pipes for fd, _ in pipe.fds}
         ledger.know_fds()
         ledger.streams = self.new_streams
         for fd in theirs:
