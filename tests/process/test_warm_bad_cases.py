@@ -19,6 +19,7 @@ from tests.warming import (
     running,
     snapshots,
     told,
+    trial,
     wait_for_nobody,
 )
 
@@ -421,7 +422,7 @@ def test_a_library_that_waits_for_any_child_meets_no_snapshot(warm):
     (site / "reaper/__init__.py").write_text(reap)
     warm.env["PYTHONPATH"] = str(site)
     edit(warm, "import reaper", "print(reaper.reap())", "time.sleep(0.2)", "print('end')")
-    cold = first(warm)
+    cold = first(warm, "--at", "train.py:8")
     assert told(cold) == told(plain(warm))
     assert "No child processes" in cold.stdout
     again = warm.rl("warm")
@@ -432,10 +433,10 @@ def test_a_library_that_waits_for_any_child_meets_no_snapshot(warm):
 def test_snapshots_are_no_children_of_a_program_that_counts_them(warm):
     count = "print(open('/proc/self/task/%d/children' % os.getpid()).read().split())"
     edit(warm, "# waitpid", count, "time.sleep(0.2)", count)
-    cold = first(warm)
+    cold = first(warm, "--at", "train.py:6", "--at", "train.py:8")
     assert told(cold) == told(plain(warm))
     assert cold.stdout == "begin\n[]\n[]\n"
-    assert len(snapshots(warm)) == 1 + ("[]" in warm.rl("warm").stdout)
+    assert len(snapshots(warm)) >= 2
 
 
 # --- what a program gets from who starts it
@@ -464,3 +465,126 @@ def test_a_program_inherits_what_this_run_was_started_with(warm, way):
     again = warm.rl("warm")
     assert told(again) == told(usual)
     assert "resumed at" in again.stderr
+
+
+# --- what must not be noticed, and what must
+
+
+def test_a_program_as_deep_as_it_can_be_does_not_fail_of_us(warm):
+    deep = """\
+def down(n):
+    m = n + 1
+    return down(m)
+def full(n):
+    if n == 0:
+        return 0
+    m = n - 1
+    return 1 + full(m)
+until = time.monotonic() + 0.5
+while time.monotonic() < until:
+    try:
+        down(0)
+    except RecursionError as error:
+        said = str(error)
+print(said, full(900))
+time.sleep(0.2)
+"""
+    warm.write("train.py", BEGIN + deep + "print('old')\n")
+    assert told(first(warm)) == told(plain(warm))
+    warm.write("train.py", BEGIN + deep + "print('new')\n")
+    done = warm.rl("warm")
+    assert told(done) == told(plain(warm))
+    assert "resumed at" in done.stderr
+
+
+GARBAGE = """\
+import gc
+seen = []
+gc.callbacks.append(lambda phase, info: seen.append((phase, info["generation"])))
+class Ring:
+    def __init__(self):
+        self.me = self
+def make(n):
+    before = sum(gc.get_count())
+    for _ in range(n):
+        Ring()
+    return before < 700
+ok = make(20_000)
+time.sleep(0.2)
+ok = ok and make(20_000)
+seen = [one for one in seen if one[0] == "start"]
+print(ok, len(seen), gc.get_stats()[2]["collections"], gc.isenabled(), gc.get_threshold())
+"""
+
+
+def test_garbage_is_collected_as_often_as_plainly(warm):
+    warm.write("train.py", BEGIN + GARBAGE + "print('old')\n")
+    assert told(first(warm)) == told(plain(warm))
+    warm.write("train.py", BEGIN + GARBAGE + "print('new')\n")
+    done = warm.rl("warm")
+    assert told(done) == told(plain(warm))
+    assert "resumed at" in done.stderr
+
+
+def test_the_next_edit_at_the_same_place_goes_on_from_right_before_it(warm):
+    lines = ["time.sleep(2.5)", "a = 1", "time.sleep(0.1)", "b = 2", "time.sleep(0.1)"]
+    edit(warm, *lines, "print('one')")
+    first(warm)
+    edit(warm, *lines, "print('two')")
+    assert "resumed at train.py:6 " in warm.rl("warm").stderr
+    edit(warm, *lines, "print('three')")
+    done = warm.rl("warm")
+    assert "resumed at train.py:10 " in done.stderr
+    assert done.stdout == "begin\nthree\n"
+
+
+def test_a_snapshot_that_was_just_taken_is_known_when_the_program_has_ended(warm):
+    warm.write("quick.py", "a = 1\nb = 2\n")
+    for word in "abcd":
+        command = ("--", sys.executable, "quick.py", word)
+        warm.rl("warm", "--at", "quick.py:2", *command)
+        assert "resumed at quick.py:2 " in warm.rl("warm", *command).stderr
+
+
+STOP_HOST = "os.kill(int(open('host').read()), signal.SIGSTOP)"
+
+
+def test_a_first_run_does_not_wait_long_at_its_end_for_a_host_that_hangs(warm):
+    edit(warm, "print('x')")
+    first(warm)
+    (host,) = programs(warm)
+    warm.write("host", str(host["pid"]))
+    warm.write("train.py", BEGIN.replace("begin", "another") + f"{STOP_HOST}\nprint('end')\n")
+    try:
+        done = warm.rl("warm", timeout=PATIENCE_S)
+        assert "rl: cold: " in done.stderr
+        assert (done.returncode, done.stdout) == (0, "another\nend\n")
+    finally:
+        os.kill(host["pid"], signal.SIGCONT)
+
+
+def test_a_resumed_run_does_not_wait_for_ever_for_a_host_that_hangs(warm):
+    edit(warm, "print('x')")
+    first(warm)
+    (host,) = programs(warm)
+    warm.write("host", str(host["pid"]))
+    edit(warm, STOP_HOST, "print('end')")
+    try:
+        done = warm.rl("warm", timeout=2 * PATIENCE_S)
+        assert "resumed at" in done.stderr
+        assert (done.returncode, done.stdout) == (125, "begin\nend\n")
+        assert "how the program ended is not known" in done.stderr
+    finally:
+        os.kill(host["pid"], signal.SIGCONT)
+
+
+def test_the_report_of_an_exception_is_in_the_trial_in_which_it_happened(warm):
+    edit(warm, "print('fine')")
+    first(warm)
+    edit(warm, "rows = [1]", "rows[3]")
+    done = warm.rl("warm")
+    assert "resumed at" in done.stderr
+    assert [*warm.journal.glob("trials/1/reports/*")] == []
+    (report,) = warm.journal.glob("trials/2/reports/*")
+    assert "list index out of range" in report.read_text()
+    assert trial(warm, "2", "end.json")["signature"]["title"].startswith("train.py:6 IndexError")

@@ -32,6 +32,8 @@ __all__ = ["Link", "Resume", "stand_in"]
 _START_S = 30.0
 """Seconds within which a snapshot must go on, or say that it cannot."""
 _GRACE_S = 2.0
+_LAST_WORD_S = 5.0
+"""Seconds within which the host must say how the program ended."""
 _LOST = 125
 _LONGEST_ADDRESS = 100
 _MOST_MESSAGE = 256 << 20
@@ -243,6 +245,7 @@ class _Standing:
         """Wait; return the program's wait status."""
         while True:
             try:
+                self._wait_for_word()
                 answer = self._link.receive()
             except (OSError, ValueError):
                 answer = None
@@ -250,6 +253,15 @@ class _Standing:
                 return self._end_without_host()
             if "ended" in answer:
                 return int(answer["ended"])
+
+    def _wait_for_word(self) -> None:
+        """Wait until the host says something, or the program has ended and it must say so soon."""
+        if self._life >= 0:
+            poll = select.poll()
+            poll.register(self._life, select.POLLIN)
+            poll.register(self._link.fd, select.POLLIN)
+            if self._link.fd not in dict(poll.poll()):
+                self._link.wait(_LAST_WORD_S)
 
     def _end_without_host(self) -> int:
         """The host was killed: the program may go on, but nobody will know how it ends."""
@@ -260,7 +272,8 @@ class _Standing:
         else:
             while send(self._pid, 0):
                 time.sleep(0.05)
-        write_all(self.errors, b"rl: its host was killed: how the program ended is not known\n")
+        why = b"rl: its host was killed, or hangs: how the program ended is not known\n"
+        write_all(self.errors, why)
         return _LOST << 8
 
 
