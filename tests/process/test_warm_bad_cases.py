@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 
 import pytest
 from tests.supervising import PATIENCE_S, wait_until
@@ -14,6 +15,7 @@ from tests.warming import (
     edit,
     first,
     is_only_kept,
+    on_terminal,
     plain,
     programs,
     running,
@@ -588,3 +590,56 @@ def test_the_report_of_an_exception_is_in_the_trial_in_which_it_happened(warm):
     (report,) = warm.journal.glob("trials/2/reports/*")
     assert "list index out of range" in report.read_text()
     assert trial(warm, "2", "end.json")["signature"]["title"].startswith("train.py:6 IndexError")
+
+
+# --- on a terminal
+
+
+ON_TTY = "with open('/dev/tty', 'r+b', buffering=0) as it: it.write(b'by its name\\n')"
+
+
+def test_a_program_that_opens_its_terminal_by_name_does_not_go_on_without_one(warm):
+    argv = [sys.executable, "-m", "relaunch", "warm", "--", sys.executable, "train.py"]
+    edit(warm, "print('old')")
+    assert _shown(warm, argv)[0] == 0
+    code, shown = _shown(warm, argv)
+    assert (code, b"resumed at" in shown) == (0, True)
+    edit(warm, ON_TTY, "print(os.tcgetpgrp(0) == os.getpgrp())")
+    for _ in range(2):
+        code, shown = _shown(warm, argv)
+        assert (code, b"resumed at" in shown) == (0, False)
+        assert b"\r\nby its name\r\nTrue\r\n" in shown
+    edit(warm, "print('new')")
+    assert _shown(warm, argv)[0] == 0
+
+
+def test_without_a_terminal_its_name_does_not_matter(warm):
+    lines = ["try: open('/dev/tty')", "except OSError as error: print(error)"]
+    edit(warm, *lines, "print('old')")
+    first(warm)
+    edit(warm, *lines, "print('new')")
+    done = warm.rl("warm")
+    assert "resumed at" in done.stderr
+    assert done.stdout.splitlines()[-1] == "new"
+
+
+def test_a_hidden_word_can_be_typed_into_a_resumed_program(warm):
+    argv = [sys.executable, "-m", "relaunch", "warm", "--", sys.executable, "train.py"]
+    ask = "import getpass; print('got', getpass.getpass('word? '))"
+    edit(warm, "print('old')")
+    assert _shown(warm, argv)[0] == 0
+    edit(warm, ask)
+    screen = on_terminal(warm, argv)
+    assert b"resumed at" in screen.until(b"word? ")
+    wait_until(lambda: not termios.tcgetattr(screen.fd)[3] & termios.ECHO)
+    screen.type(b"hush\n")
+    assert screen.until(b"got hush\r\n") == b"\r\ngot hush\r\n"
+    assert screen.end() == 0
+    screen.close()
+
+
+def _shown(world, argv):
+    screen = on_terminal(world, argv)
+    code = screen.end()
+    screen.close()
+    return code, screen.text

@@ -39,6 +39,8 @@ _TURNED = bytes([1, *bytes(255)])
 """To make of the sites that were passed those that were not."""
 _LINES = ("lineno", "co_lines", "co_positions", "findCaller", "getsourcelines")
 """Words of programs that look at the numbers of their lines."""
+_TERMINAL = ("/dev/tty", "ctermid", "tcgetpgrp", "tcsetpgrp")
+"""Words of programs that reach for the terminal of their session: a resumed one has none."""
 
 
 class CannotResume(Exception):
@@ -176,6 +178,8 @@ class Program:
         if any(word in text for word in _LINES):
             self.caught = True
         self.apart = self.apart or children.are_spoken_of(text)
+        if any(word in text for word in _TERMINAL) and any(map(os.isatty, range(3))):
+            self.never = "it speaks of its terminal by name"
         first = len(self.seen)
         tree = sites.instrument(source.tree, first)
         if rewrite is not None:
@@ -316,6 +320,8 @@ class Program:
             if why:
                 raise CannotResume(why)
             new = self.load(text, file, _carried(old, new_source, seen), old.rewrite)
+            if self.never:
+                raise CannotResume(self.never)
             edits = compare.first_edits(old.source, new.source)
             self.edited.update(new.first + number for number in edits)
             old.stale = True
