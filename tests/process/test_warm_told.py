@@ -177,6 +177,7 @@ def test_a_save_ends_the_program_that_still_runs_and_relaunches_it(warm):
     assert b"rl #1  interrupted after" in said
     assert b"rl: train.py was saved while it ran: once more\n" in said
     assert b"resumed at train.py:4" in said
+    assert b"changed while it ran" not in said
     assert not is_running(running)
     edit(warm, *LONG)
     read_until(process.stdout, b"ready\n")
@@ -272,45 +273,50 @@ def test_with_nothing_to_watch_it_says_so_and_ends(warm):
 # --- where there is no snapshot
 
 
-THREADED = """\
-import threading, time
-done = threading.Event()
-loader = threading.Thread(target=done.wait, name="loader")
-loader.start()
-for n in range(8):
-    time.sleep(0.15)
-print({word!r})
-done.set()
-loader.join()
+SPY = """\
+import threading
+threading.Thread(target=threading.Event().wait, name="spy", daemon=True).start()
 """
 
 
+def spied(world):
+    """Return options with which a thread runs from the first statement on."""
+    world.write("site/sitecustomize.py", SPY)
+    return "--env", f"PYTHONPATH={world.project / 'site'}"
+
+
+def status(world):
+    (program,) = json.loads(world.rl("warm", "status", "--json").stdout)["programs"]
+    return program
+
+
 def test_who_never_gets_a_snapshot_learns_why(warm):
-    warm.write("train.py", THREADED.format(word="old"))
-    first(warm)
-    (program,) = json.loads(warm.rl("warm", "status", "--json").stdout)["programs"]
+    edit(warm, "for n in range(6):", "    time.sleep(0.15)", "print('old')")
+    first(warm, *spied(warm))
+    program = status(warm)
     assert program["snapshots"] == []
     (refused,) = program["refused"]
-    assert refused["why"] == "a thread is running: loader"
-    assert refused["count"] >= 4
+    assert refused["why"] == "a thread is running: spy"
+    assert refused["count"] >= 3
     assert refused["at"].startswith("train.py:")
     shown = warm.rl("warm", "status").stdout
-    assert "  no snapshot: a thread is running: loader (" in shown
+    assert "  no snapshot: a thread is running: spy (" in shown
     assert " times, last at train.py:" in shown
-    warm.write("train.py", THREADED.format(word="new"))
+    edit(warm, "print('new')")
     again = warm.rl("warm")
-    assert "rl: cold: no snapshots: a thread is running: loader (at train.py:" in again.stderr
-    assert again.stdout == "new\n"
+    assert "rl: cold: no snapshots: a thread is running: spy (at train.py:" in again.stderr
+    assert again.stdout == "begin\nnew\n"
 
 
 def test_what_was_refused_is_that_of_the_last_run(warm):
-    warm.write("train.py", THREADED.format(word="old"))
-    first(warm)
+    spy = spied(warm)
     edit(warm, "print('x')")
-    first(warm)
-    (program,) = json.loads(warm.rl("warm", "status", "--json").stdout)["programs"]
-    assert program["refused"] == []
-    assert len(program["snapshots"]) == 1
+    first(warm, *spy)
+    assert status(warm)["refused"]
+    warm.write("site/sitecustomize.py", "")
+    first(warm, *spy)
+    assert status(warm)["refused"] == []
+    assert status(warm)["snapshots"]
 
 
 def test_a_program_that_closes_all_files_is_not_written_into(warm):

@@ -230,7 +230,9 @@ class Lines:
         self._flow(event.trial_id, parts)
         if outcome.code_changed:
             names = _some(outcome.code_changed)
-            self._write(f"rl: {names} changed while it ran; --frozen keeps such edits out")
+            is_warm = outcome.resumed or outcome.cold
+            advice = "" if is_warm else "; --frozen keeps such edits out"
+            self._write(f"rl: {names} changed while it ran{advice}")
         if outcome.ended_processes:
             count = draw.plural(len(outcome.ended_processes), "process")
             names = _some(outcome.ended_processes)

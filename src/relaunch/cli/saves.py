@@ -8,7 +8,7 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.run import prepare
-from relaunch.events import Warmed
+from relaunch.events import Finished, Warmed
 from relaunch.proc.onsave import Interrupter, stamps, wait_for_save
 
 TYPE_CHECKING = False
@@ -65,6 +65,8 @@ def _run(attempt: Attempt, sources: list[str], lines: Lines) -> tuple[Outcome | 
     interrupter = Interrupter(sources)
 
     def tell(event: Event) -> None:
+        if isinstance(event, Finished):  # what was saved meanwhile is told afterwards
+            event = event.but(outcome=event.outcome.but(code_changed=()))
         lines.tell(event)
         if isinstance(event, Warmed):
             interrupter.begin()
