@@ -175,6 +175,38 @@ def test_a_sibling_s_file_is_left_out_of_a_folder_that_was_there(program: Progra
     assert program.changed() == "out/new is new"
 
 
+def test_sockets_with_names_in_folders_of_the_program_are_its_own(program: Program) -> None:
+    run(
+        program,
+        """
+        import socket, tempfile
+        def work():
+            with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as one:
+                one.bind(folder + "/name")
+                os.stat(folder + "/name")
+                os.unlink(folder + "/name")
+        child(work)
+        work()
+        snapshot()
+        """,
+    )
+    assert not program.refused
+    assert program.changed() == ""
+
+
+def test_what_is_in_a_folder_that_a_child_made_is_no_observation(program: Program) -> None:
+    run(
+        program,
+        """
+        child(lambda: os.mkdir("out"))
+        os.path.exists("out/a"), os.listdir("out"), os.access("out/b", os.R_OK)
+        snapshot()
+        """,
+    )
+    (program.folder / "out").rmdir()
+    assert program.changed() == ""
+
+
 def test_a_module_that_only_a_child_loaded_must_be_the_same(program: Program) -> None:
     (program.folder / "helper.py").write_text("x = 1\n")
     run(program, "sys.path.insert(0, os.getcwd())\nchild(lambda: __import__('helper'))\nsnapshot()")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_WORDS = ("os.wait", "import wait", "waitpid", "waitid", "wait3", "wait4", "SIGCHLD", "children(")
+_WORDS = ("os.wait", "import wait", "waitpid", "waitid", "wait3", "wait4", "SIGCHLD", "children(",
+          "num_workers")  # fmt: skip
 """Words of programs that may meet a child that they did not make."""
 _waitpid = os.waitpid
 
@@ -47,6 +48,13 @@ def watch(before: Callable[[], object]) -> None:
     _wrap(signal, "signal", lambda number=0, *_: number == signal.SIGCHLD, before)
 
 
+def _holds(is_any: Callable[..., bool], args: tuple[Any, ...]) -> bool:
+    try:
+        return is_any(*args)
+    except TypeError:  # the function itself will say so
+        return False
+
+
 def _wrap(
     module: Any, name: str, is_any: Callable[..., bool], before: Callable[[], object]
 ) -> None:
@@ -54,7 +62,7 @@ def _wrap(
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            if kwargs or is_any(*args):
+            if kwargs or _holds(is_any, args):
                 before()
             return real(*args, **kwargs)
         except BaseException as error:  # as if it came from the function itself

@@ -74,7 +74,7 @@ class _Events:
             "os.utime": self._utime, "os.chdir": self._chdir, "sqlite3.connect": self._sqlite,
             "builtins.input": self._input, "subprocess.Popen": self._popen,
             "socket.connect": self._connect, "socket.getaddrinfo": self._resolve,
-            "import": self._import,
+            "socket.bind": self._bind, "import": self._import,
         }  # fmt: skip
         for event in ("os.fork", "os.forkpty"):
             both[event] = self._fork
@@ -194,6 +194,11 @@ class _Events:
         address = args[1]
         if isinstance(address, tuple):
             self.ledger.add("network", str(address[0]))
+
+    def _bind(self, args: Any, _: FrameType) -> None:
+        address = args[1]
+        if isinstance(address, (str, bytes)) and address[:1] not in ("", b"", "\0", b"\0"):
+            self._new_name(self.ledger.full(address))
 
     def _resolve(self, args: Any, _: FrameType) -> None:
         self.ledger.add("network", os.fsdecode(args[0] or b""))

@@ -36,7 +36,7 @@ def take(ledger: Ledger, what: str, key: str, value: Any) -> None:
         _look(ledger, key, value)
     elif what == "names":
         _list(ledger, key, value)
-    elif key not in ledger.written:
+    elif not ledger.is_own(key):
         getattr(ledger, what).setdefault(key, value)
 
 
@@ -54,10 +54,9 @@ def _read(ledger: Ledger, path: str, state: list[Any]) -> None:
         if known[:5] == state[:5] and known[0] == "file":
             known[5] = known[5] or state[5]
         return
-    base = ledger.written.get(path)
-    if base == -1:
+    if ledger.is_own(path) and ledger.written.get(path, -1) == -1:
         return
-    if base is not None:
+    if path in ledger.written:
         ledger.lose_sight(f"a file was appended to, then read: {short(path)}")
     ledger.contents[path] = state
 
@@ -65,7 +64,7 @@ def _read(ledger: Ledger, path: str, state: list[Any]) -> None:
 def _look(ledger: Ledger, path: str, kind: str) -> None:
     if ledger.kinds.get(path) == MAYBE_FOLDER and kind in ("absent", "dir"):
         ledger.kinds[path] = "absent" if path in ledger.written else kind
-    elif path not in ledger.written:
+    elif not ledger.is_own(path):
         ledger.kinds.setdefault(path, kind)
 
 

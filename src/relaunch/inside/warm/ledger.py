@@ -41,7 +41,8 @@ from .wrapped import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from types import FrameType
     from typing import Any
 
 _DIGESTS = 4000
@@ -240,16 +241,23 @@ class Ledger:
             return ""
         return "" if "\0" in full else full
 
+    def is_own(self, path: str) -> bool:
+        """Tell whether the program wrote a path, or made the folder that it is in."""
+        if path in self.written:
+            return True
+        folder = folder_of(path)
+        return folder in self.written and self.kinds.get(folder) == "absent"
+
     def look(self, path: str, lenient: bool = False) -> None:
         """Note whether something is there, and of which kind; `lenient` if a folder may be."""
-        if path and path not in self.kinds and path not in self.written:
+        if path and path not in self.kinds and not self.is_own(path):
             kind = kind_of(path)
             either = lenient and kind in MAYBE_FOLDER.split(" or ")
             self._note("kinds", path, MAYBE_FOLDER if either else kind)
 
     def measure(self, path: str) -> None:
         """Note size, time and mode."""
-        if path and path not in self.stats and path not in self.written:
+        if path and path not in self.stats and not self.is_own(path):
             if path in self.sources:  # they are compared statement by statement
                 self.look(path)
             else:
@@ -258,18 +266,18 @@ class Ledger:
     def ask(self, path: str) -> None:
         """Note permissions."""
         self.catch_up()
-        if path and path not in self.modes and path not in self.written:
+        if path and path not in self.modes and not self.is_own(path):
             self._note("modes", path, access_of(path))
 
     def follow(self, path: str, target: str) -> None:
         """Note where a symbolic link leads."""
         self.catch_up()
-        if path and path not in self.links and path not in self.written:
+        if path and path not in self.links and not self.is_own(path):
             self._note("links", path, target)
 
     def read(self, path: str, digest: bool = False) -> None:
         """Note the content."""
-        if not path or self.written.get(path, 0) == -1:
+        if not path or (self.is_own(path) and self.written.get(path, -1) == -1):
             return
         if path in self.written:
             # What it held before would matter now, and only its size is known.

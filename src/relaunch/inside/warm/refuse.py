@@ -154,6 +154,8 @@ def _written(ledger: Ledger) -> str:
             now = posix.lstat(path)
         except OSError:
             continue
+        if stat.S_ISSOCK(now.st_mode):
+            return f"a socket has a name: {short(path)}"
         if not stat.S_ISREG(now.st_mode):
             continue
         size = now.st_size - max(base, 0)
