@@ -118,6 +118,7 @@ class Cold:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            start_new_session=True,
         )
         self._thread = threading.Thread(target=self._wait, daemon=True)
         self._thread.start()
@@ -126,10 +127,12 @@ class Cold:
         try:
             out, err = self._process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            end_all(self._process.pid)
             out, err = self._process.communicate()
         status = self._process.returncode
         self.is_endless = status in (-signal.SIGXCPU, -signal.SIGKILL) or len(out) > MOST_OUTPUT
+        if self.is_endless:
+            end_all(self._process.pid)
         self._result = Result(out=out, err=err, status=status, files=read_files(self.folder))
 
     def result(self) -> Result:
@@ -189,15 +192,16 @@ class Warm:
                 stdout=recorder.out_far,
                 stderr=recorder.err_far,
                 pass_fds=[recorder.control_far.fileno()],
+                start_new_session=True,
             )
             recorder.let_go()
             whole = recorder.until_ended(give_up)
             if not whole:
-                process.kill()
+                end_all(process.pid)
             try:
                 status: int | None = process.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
-                process.kill()
+                end_all(process.pid)
                 process.wait()
                 whole = False
             return self._result(recorder, status if whole else None, f"cold: {why}")
@@ -247,7 +251,7 @@ class Warm:
             recorder.control_near.send(b"go")
             whole = recorder.until_ended(give_up)
             if not whole:
-                os.kill(int(first["pid"]), signal.SIGKILL)
+                end_all(int(first["pid"]))
             ended = _receive(link).get("ended")
             status = os.waitstatus_to_exitcode(ended) if ended is not None and whole else None
             return self._result(recorder, status, f"resumed at {answer['at']}")
@@ -262,6 +266,14 @@ class Warm:
     def _result(self, recorder: Recorder, status: int | None, how: str) -> Result:
         out, err = recorder.heard
         return Result(out=out, err=err, status=status, files=read_files(self.folder), how=how)
+
+
+def end_all(pid: int) -> None:
+    """End a process and its children: they would go on writing in the folder."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def _receive(link: socket.socket) -> dict[str, Any]:
