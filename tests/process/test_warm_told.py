@@ -264,6 +264,19 @@ def test_what_is_no_python_program_is_relaunched_when_its_file_is_saved(warm):
     process.communicate()
 
 
+def test_with_json_every_line_of_ours_is_json(warm):
+    edit(warm, "print('x')")
+    first(warm)
+    done = warm.rl("warm", "--json", "--verify", "--at", "train.py:2")
+    events = [json.loads(line) for line in done.stderr.splitlines() if line[0] == "{"]
+    assert [one["event"] for one in events] == [
+        "announced", "warmed", "finished", "remarked", "remarked",
+    ]  # fmt: skip
+    assert events[-1]["text"] == "verified: a cold run told the same"
+    assert "rl:" not in done.stderr
+    assert "verified" not in warm.rl("warm", "-q", "--verify").stderr
+
+
 def test_with_nothing_to_watch_it_says_so_and_ends(warm):
     done = warm.rl("warm", "--watch", "--", "true")
     assert done.returncode == 0

@@ -197,6 +197,15 @@ class Lines:
         except OSError:
             pass
 
+    def remark(self, text: str) -> None:
+        """Say something that is no event of a trial, unless nobody wants to hear it."""
+        if self.json:
+            from relaunch.jsontext import dumps
+
+            self._write(dumps({"schema": "relaunch/run/1", "event": "remarked", "text": text}))
+        elif not self.quiet:
+            draw.remark(f"rl: {draw.clean(text)}")
+
     def _announced(self, event: Announced) -> None:
         parts = [("", event.code)]
         if event.config_set:

@@ -45,15 +45,15 @@ def relaunch_on_saves(project: Project, request: Request, lines: Lines, after: A
             if outcome is not None:
                 code = outcome.exit_code or 0
             if saved:
-                draw.remark(f"rl: {os.path.relpath(saved)} was saved while it ran: once more")
+                lines.remark(f"{os.path.relpath(saved)} was saved while it ran: once more")
                 continue
             if outcome is not None:
                 after(attempt, outcome, lines)
             seen = stamps(watched(attempt, way))
             if not seen:
-                draw.remark("rl: nothing to watch: no file of this folder is known to matter")
+                lines.remark("nothing to watch: no file of this folder is known to matter")
                 return code
-            draw.remark(f"rl: watching {draw.plural(len(seen), 'file')}; Ctrl-C ends")
+            lines.remark(f"watching {draw.plural(len(seen), 'file')}; Ctrl-C ends")
             wait_for_save(seen)
     except KeyboardInterrupt:
         sys.stderr.write("\n" if sys.stderr.isatty() else "")

@@ -9,6 +9,7 @@ from relaunch.cli.launch_options import OPTIONS, Option, nearest, parse
 from relaunch.cli.launch_options import arguments as launch_arguments
 from relaunch.cli.run import Lines, leave, prepare, request_of
 from relaunch.errors import UsageError
+from relaunch.events import Warned
 from relaunch.journal.home import find_home
 from relaunch.session.project import open_project
 
@@ -93,8 +94,8 @@ def launch(words: Sequence[str]) -> int:
         return relaunch_on_saves(project, request, lines, after)
     attempt = prepare(project, request, lines)
     outcome = attempt.run()
-    if at and not lines.quiet:
-        _tell_missing(at, attempt, outcome)
+    if at:
+        _tell_missing(at, attempt, outcome, lines)
     if values.get("verify") and not verified(attempt, outcome, lines):
         return 1
     return leave(outcome)
@@ -136,7 +137,7 @@ def _is_prelude(node: Any) -> bool:
     return type(node).__name__ == "Expr" and isinstance(value, str)
 
 
-def _tell_missing(at: Sequence[str], attempt: Attempt, outcome: Outcome) -> None:
+def _tell_missing(at: Sequence[str], attempt: Attempt, outcome: Outcome, lines: Lines) -> None:
     """Say so when there is no snapshot where one was asked for."""
     from relaunch.trial.launch.warm import host_of
 
@@ -153,7 +154,7 @@ def _tell_missing(at: Sequence[str], attempt: Attempt, outcome: Outcome) -> None
             why = f"it went on at {outcome.resumed['at']}   try: rl warm stop, then --at {shown}"
         elif not host:
             why = outcome.cold
-        draw.remark(f"rl: no snapshot at {draw.clean(shown)}: {draw.clean(why)}")
+        lines.remark(f"no snapshot at {shown}: {why}")
 
 
 def verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:
@@ -161,13 +162,13 @@ def verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:
     from relaunch.session.verify import verify
 
     if not outcome.resumed:
-        draw.remark("rl: nothing to verify: it ran cold")
+        lines.remark("nothing to verify: it ran cold")
         return True
     difference = verify(attempt, outcome, tell=lines.tell)
     if difference:
-        draw.remark(f"rl: NOT as a cold run: {difference}; this place is not used again")
-    elif not lines.quiet:
-        draw.remark("rl: verified: a cold run told the same")
+        lines.tell(Warned(text=f"NOT as a cold run: {difference}; this place is not used again"))
+    else:
+        lines.remark("verified: a cold run told the same")
     return not difference
 
 
@@ -217,6 +218,7 @@ def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> 
         command = draw.quoted([str(word) for word in host.get("program") or ()])
         head = f"{draw.plural(len(snapshots), 'snapshot')}, {draw.size(total)}"
         idle = f"idle {draw.duration(float(host.get('idle_s') or 0.0))}"
+        idle = "running now" if host.get("running") else idle
         cwd = str(host.get("cwd") or "")
         lines.append(f"{pen('bold', draw.clean(command))}   {head}, {idle}")
         lines.append(pen("dim", f"  in {draw.clean(cwd)}"))
