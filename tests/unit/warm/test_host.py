@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from relaunch.inside.warm import choice, compare, host, where, wire, world
+from relaunch.inside.warm import begin, choice, compare, ladder, machine, where, wire, world
 
-PACKAGE = Path(host.__file__).parent
+PACKAGE = Path(begin.__file__).parent
 PYTHON = os.environ.get("RELAUNCH_WARM_PYTHON", sys.executable)
 PATIENCE_S = 20.0
 
@@ -47,7 +47,7 @@ from types import ModuleType
 
 package = sys.modules["_relaunch_warm"] = ModuleType("_relaunch_warm")
 package.__path__ = [sys.argv[1]]
-from _relaunch_warm import flags, host, wire
+from _relaunch_warm import begin, flags, wire
 
 spec = json.loads(sys.argv[2])
 links = []
@@ -143,7 +143,7 @@ def spin(bytes_of):
 
 
 try:
-    host.ensure(spec)
+    begin.ensure(spec)
 except OSError as error:
     print(json.dumps({"error": str(error)}), flush=True)
     sys.exit()
@@ -700,9 +700,9 @@ def test_a_program_that_ended_does_not_run_even_if_its_children_do(stage: Stage)
 
 def test_a_ladder_is_kept_of_many_snapshots(stage: Stage) -> None:
     program = stage.start()
-    pids = [program.snapshot(14, 1.0 + number / 10) for number in range(choice.MOST + 10)]
+    pids = [program.snapshot(14, 1.0 + number / 10) for number in range(ladder.MOST + 10)]
     left = stage.status()["snapshots"]
-    assert len(left) == choice.MOST
+    assert len(left) == ladder.MOST
     assert left[0]["pid"] == pids[0]
     assert left[-1]["pid"] == pids[-1]
     dropped = set(pids) - {one["pid"] for one in left}
@@ -733,7 +733,7 @@ def test_a_later_run_can_allow_less_memory(stage: Stage) -> None:
 
 
 def test_the_memory_that_can_be_had_is_known() -> None:
-    total, available = choice.memory()
+    total, available = machine.memory()
     assert 0 < available <= total
 
 
@@ -1100,7 +1100,7 @@ def waiting(number: int, elapsed: float, run: int = 1, **more: Any) -> choice.Sn
 
 
 def dropped(*snapshots: choice.Snapshot, short: bool = False) -> str | None:
-    found = choice.to_drop(snapshots, short)
+    found = ladder.to_drop(snapshots, short)
     return found.id if found else None
 
 
@@ -1143,9 +1143,9 @@ def test_a_place_is_asked_for_by_file_and_line() -> None:
     hello = {"at": "/x/train.py:13", "elapsed": 1, "seen": "", "files": {"/x/train.py": [7, "d"]}}
     top = source.blocks[0]
     snapshot = choice.Snapshot(1, 1, {**hello, "site": 7 + top.first + 4}, 1)
-    assert choice.is_wanted(snapshot, source, [("train.py", 13)])
-    assert choice.is_wanted(snapshot, source, [("/x/train.py", 13), ("train.py", 14)])
-    assert not choice.is_wanted(snapshot, source, [("train.py", 12), ("rain.py", 13)])
+    assert ladder.is_wanted(snapshot, source, [("train.py", 13)])
+    assert ladder.is_wanted(snapshot, source, [("/x/train.py", 13), ("train.py", 14)])
+    assert not ladder.is_wanted(snapshot, source, [("train.py", 12), ("rain.py", 13)])
 
 
 def test_many_snapshots_leave_a_ladder_that_is_finer_below() -> None:
@@ -1153,7 +1153,7 @@ def test_many_snapshots_leave_a_ladder_that_is_finer_below() -> None:
     for number in range(500):
         left.append(waiting(number, float(number)))
         while len(left) > 12:
-            victim = choice.to_drop(left)
+            victim = ladder.to_drop(left)
             assert victim is not None
             left.remove(victim)
     gaps = [one.elapsed - before.elapsed for before, one in pairwise(left)]

@@ -9,7 +9,7 @@ import os
 import sys
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 
-from . import host, linetable, morph, pytests, quiet, shot, sites, spine
+from . import linetable, morph, pytests, quiet, shot, sites, spine, where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def start(names: dict[str, Any], before: tuple[bool, list[int]]) -> None:
         watch_imports(program, spec["roots"])
         shot.Camera(spec).attach(program)
     except Exception as error:  # as where there is no place for snapshots: Python can do it all
-        host.leave_word(spec, error)
+        where.leave_word(spec, error)
         os.execv(sys.executable, spec["command"])
     atexit.register(program.rest)
     for name in [name for name in sys.modules if name.startswith("_relaunch_warm")]:

@@ -7,14 +7,14 @@ it is small.
 
 from __future__ import annotations
 
-import mmap
 import os
 import selectors
 import signal
 import socket
 import time
 
-from . import choice, refusals, spine, where, wire
+from . import choice, importable, ladder, machine, reason, refusals, texts, where, wire
+from .peers import Peer, Resumed, Running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _IDLE_S = 3600.0
-_SHORTEST_TICK_S = 0.05
-_TICK_SHARE = 0.02
 _DIE_S = 2.0
 """What a snapshot gets to end when its connection is closed."""
 _NEW_TAPE_S = 60.0
@@ -37,215 +35,11 @@ _HANG_UP_S = 5.0
 """What a program gets to end by itself after its client went away."""
 _RESUME_S = 25.0
 """A snapshot that does not answer for so long hangs."""
-_ANSWER_S = 5.0
-_LOCK_S = 10.0
 _MEMORY_SHARE = 0.25
 _LOW_MEMORY = 0.05
 _MOST_FAILURES = 3
 _MOST_PULLS = 32
 """How often one peer is read from before it is the others' turn."""
-
-
-# --- to have one
-
-
-def ensure(spec: dict[str, Any]) -> None:
-    """Make sure that a host answers for this program; OSError if that cannot be."""
-    where.check_folder(spec["run"])
-    if _answers(spec):
-        return
-    folder = os.open(spec["run"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        _lock(folder)
-        if not _answers(spec):
-            _begin(spec)
-    finally:
-        os.close(folder)
-
-
-def _answers(spec: dict[str, Any]) -> bool:
-    """Tell whether there is a host; it takes the wishes of this run."""
-    try:
-        with wire.connect(spec["run"], spec["key"]) as link:
-            link.settimeout(spec.get("patience") or _ANSWER_S)
-            wire.send(link, {"op": "ping", "spec": spec})
-            answer, _ = wire.receive(link)
-    except PermissionError:
-        raise
-    except OSError:
-        return False
-    return bool(answer and answer.get("ok"))
-
-
-def _lock(folder: int) -> None:
-    """Let only one start a host at a time."""
-    import fcntl
-
-    until = time.monotonic() + _LOCK_S
-    while True:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.005)
-        else:
-            return
-
-
-def _begin(spec: dict[str, Any]) -> None:
-    """Listen, and fork a process that answers: whoever connects from now on will be heard."""
-    path = where.socket_path(spec["run"], spec["key"])
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        with where.Address(path) as address:
-            listener.bind(address)
-    finally:
-        os.umask(before)
-    listener.listen(128)
-    middle = os.fork()
-    if middle == 0:
-        _become_host(spec, listener)
-    listener.close()
-    try:
-        _, status = os.waitpid(middle, 0)
-    except ChildProcessError:  # somebody set that children are not waited for
-        status = 0
-    if status:
-        raise OSError("no process could be started that keeps snapshots")
-
-
-def _become_host(spec: dict[str, Any], listener: socket.socket) -> None:
-    """Leave terminal, streams and family of the program; never returns."""
-    try:
-        os.setsid()
-        _call_ourselves("rl-host")  # before anybody could take us for a child of the program
-        if os.fork():
-            os._exit(0)
-        _step_aside(listener.fileno())
-        Host(spec, listener).serve()
-        os._exit(0)
-    except BaseException as error:
-        leave_word(spec, error)
-    finally:
-        os._exit(1)
-
-
-def _call_ourselves(name: str) -> None:
-    try:
-        with open("/proc/self/comm", "w", encoding="ascii") as file:
-            file.write(name)
-    except OSError:
-        pass
-
-
-def _step_aside(keep: int) -> None:
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        if fd != keep:
-            os.dup2(nothing, fd)
-    for fd in map(int, os.listdir("/proc/self/fd")):
-        if fd > 2 and fd != keep:
-            try:
-                os.close(fd)
-            except OSError:  # the one by which the folder was read
-                pass
-    os.umask(0o077)
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        if signal.getsignal(number) is not None:
-            signal.signal(number, signal.SIG_DFL)
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-def leave_word(spec: dict[str, Any], error: BaseException) -> None:
-    """Leave behind why there is no host, which should not happen."""
-    import traceback
-
-    try:
-        path = os.path.join(spec["run"], f"{spec['key']}.trouble")
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
-            traceback.print_exception(error, file=file)
-    except OSError:
-        pass
-
-
-# --- those at the other ends
-
-
-class _Peer:
-    """Somebody who is connected."""
-
-    def __init__(self, link: socket.socket, pid: int) -> None:
-        self.stream = wire.Stream(link)
-        self.pid = pid
-        self.is_gone = False
-        self.events = 0
-        self.pidfd = -1
-        """The process, if it is a snapshot."""
-        self.snapshot: choice.Snapshot | None = None
-        self.hello: dict[str, Any] | None = None
-        """What a snapshot said of itself, until the sources it was made of are known."""
-        self.running: _Running | None = None
-
-
-class _Running:
-    """A program that runs: its flags are set now and then, so that loops get a chance to stop."""
-
-    def __init__(
-        self, pid: int, elapsed: float, flags: int, number: int, start: choice.Importable
-    ) -> None:
-        self.pid = pid
-        self.number = number
-        self.start = start
-        self.began = time.monotonic() - elapsed
-        size = os.fstat(flags).st_size
-        self._flags = mmap.mmap(flags, size) if size else None
-        self._all = b"\1" * size
-        self.pidfd = os.pidfd_open(pid)
-        """Its connection may be open for longer than it lives: its own children have it as well."""
-        self.due_at = 0.0
-        self.plan()
-
-    def plan(self) -> None:
-        """Say when the flags are set next."""
-        now = time.monotonic()
-        self.due_at = now + max(_SHORTEST_TICK_S, _TICK_SHARE * (now - self.began))
-
-    def tick(self) -> None:
-        """Set all flags."""
-        if self._flags is not None:
-            self._flags[:] = self._all
-        self.plan()
-
-    def close(self) -> None:
-        """Let go of it."""
-        os.close(self.pidfd)
-        if self._flags is not None:
-            self._flags.close()
-
-
-class _Resumed:
-    """A run that goes on from a snapshot, on behalf of a client."""
-
-    def __init__(self, client: _Peer, keeper: _Peer, sources: str, patience_s: float) -> None:
-        self.client = client
-        self.keeper = keeper
-        self.sources = sources
-        self.pid = 0
-        self.pidfd = -1
-        self.give_up_at = time.monotonic() + patience_s
-        """When the snapshot must have answered; or the program have ended that was told to."""
-        self.is_told_to_end = False
-
-
-# --- the host
 
 
 class Host:
@@ -257,21 +51,21 @@ class Host:
         self.run: str = spec["run"]
         self.key: str = spec["key"]
         self.cwd = os.getcwd()
-        self._here = choice.identity(".")
-        self._socket = choice.identity(where.socket_path(self.run, self.key))
+        self._here = machine.identity(".")
+        self._socket = machine.identity(where.socket_path(self.run, self.key))
         self._listener: socket.socket | None = listener
         self._selector = selectors.DefaultSelector()
-        self._peers: set[_Peer] = set()
-        self._resumed: dict[str, _Resumed] = {}
-        self._sources = choice.Sources()
-        self._texts = choice.Texts()
+        self._peers: set[Peer] = set()
+        self._resumed: dict[str, Resumed] = {}
+        self._sources = texts.Sources()
+        self._texts = texts.Texts()
         self._banned: dict[str, str] = {}
         self._places: dict[str, str] = {}
         """Where the snapshots stood that were used."""
         self._script = ""
-        self._start = choice.Importable()
+        self._start = importable.Importable()
         self._numbers = 0
-        self._ended: list[tuple[int, choice.Importable]] = []
+        self._ended: list[tuple[int, importable.Importable]] = []
         """Number and surroundings of the runs that ended last."""
         self._dying: dict[int, float] = {}
         """The processes of ended snapshots that are still there, and how long they may be."""
@@ -299,7 +93,7 @@ class Host:
         self._heed_sigterm()
         while not (self._is_ending and not self._resumed):
             for key, events in self._selector.select(self._patience()):
-                if isinstance(key.data, _Peer):
+                if isinstance(key.data, Peer):
                     self._attend(key.data, events)
                 elif key.data is None:
                     self._accept()
@@ -343,7 +137,7 @@ class Host:
         for pidfd, until in self._dying.items():
             if until <= now:
                 self._dying[pidfd] = now + _DIE_S
-                _send(pidfd, signal.SIGKILL)
+                machine.send(pidfd, signal.SIGKILL)
         if self._look_at <= now:
             self._look_at = now + _LOOK_ROUND_S
             self._look_round(now)
@@ -367,7 +161,7 @@ class Host:
 
     def _is_at_home(self) -> bool:
         """Tell whether those who look for us find us: the folder goes at logout."""
-        return choice.identity(where.socket_path(self.run, self.key)) == self._socket
+        return machine.identity(where.socket_path(self.run, self.key)) == self._socket
 
     def _end(self) -> None:
         """Answer nobody new, and end as soon as no run needs us."""
@@ -412,11 +206,11 @@ class Host:
             link.close()
             return
         link.setblocking(False)
-        peer = _Peer(link, pid)
+        peer = Peer(link, pid)
         self._peers.add(peer)
         self._listen_to(peer)
 
-    def _listen_to(self, peer: _Peer) -> None:
+    def _listen_to(self, peer: Peer) -> None:
         if peer.is_gone:
             return
         events = 0 if peer.stream.is_full else selectors.EVENT_READ
@@ -430,7 +224,7 @@ class Host:
             self._selector.register(peer.stream.link, events, peer)
         peer.events = events
 
-    def _attend(self, peer: _Peer, events: int) -> None:
+    def _attend(self, peer: Peer, events: int) -> None:
         """Read and write as far as a peer lets us; what goes wrong with it ends only it."""
         if peer.is_gone:
             return
@@ -444,10 +238,10 @@ class Host:
         except OSError:
             self._drop(peer)
         except Exception as error:
-            leave_word(self.spec, error)
+            where.leave_word(self.spec, error)
             self._drop(peer)
 
-    def _pull(self, peer: _Peer) -> bool:
+    def _pull(self, peer: Peer) -> bool:
         """Read what is there, but not for ever; False at the end of the stream."""
         for _ in range(_MOST_PULLS):
             if peer.is_gone or peer.stream.is_full:
@@ -466,7 +260,7 @@ class Host:
                         os.close(fd)
         return True
 
-    def _say(self, peer: _Peer, message: dict[str, Any], fds: list[int] | None = None) -> None:
+    def _say(self, peer: Peer, message: dict[str, Any], fds: list[int] | None = None) -> None:
         """Send a message to a peer, who may be gone; descriptors that go with it are taken out."""
         if peer.is_gone:
             return
@@ -476,7 +270,7 @@ class Host:
         except OSError:
             self._drop(peer)
 
-    def _drop(self, peer: _Peer) -> None:
+    def _drop(self, peer: Peer) -> None:
         """End a connection; a snapshot ends with it."""
         if peer.is_gone:
             return
@@ -503,7 +297,7 @@ class Host:
             self._dying[peer.pidfd] = time.monotonic() + _DIE_S
             self._sources.keep(self._digests())
 
-    def _bury(self, peer: _Peer) -> None:
+    def _bury(self, peer: Peer) -> None:
         """The process of an ended snapshot is gone: others have a larger share of the memory."""
         self._selector.unregister(peer.pidfd)
         del self._dying[peer.pidfd]
@@ -521,7 +315,7 @@ class Host:
 
     # --- messages
 
-    def _heed(self, peer: _Peer, message: dict[str, Any], fds: list[int]) -> None:
+    def _heed(self, peer: Peer, message: dict[str, Any], fds: list[int]) -> None:
         """Do what a message says; takes out of the descriptors what it keeps."""
         op = message.get("op")
         if op is None:
@@ -530,7 +324,7 @@ class Host:
             return self._note_running(peer, message, fds)
         if op == "resume":
             return self._resume(peer, message, fds)
-        answers: dict[str, Callable[[_Peer, dict[str, Any]], dict[str, Any] | None]] = {
+        answers: dict[str, Callable[[Peer, dict[str, Any]], dict[str, Any] | None]] = {
             "ask": self._ask,
             "status": self._status,
             "stop": self._stop,
@@ -548,19 +342,21 @@ class Host:
             self._say(peer, answer)
         return None
 
-    def _note_running(self, peer: _Peer, message: dict[str, Any], fds: list[int]) -> None:
+    def _note_running(self, peer: Peer, message: dict[str, Any], fds: list[int]) -> None:
         self._busy_at = time.monotonic()
         if not fds or peer.running:
             return
         self._refused.forget()
-        parent = next((one for one in self._snapshots if one.pid == _parent_of(peer.pid)), None)
+        parent = next(
+            (one for one in self._snapshots if one.pid == machine.parent_of(peer.pid)), None
+        )
         self._numbers += 1
-        start = (parent.start if parent else None) or choice.Importable()
+        start = (parent.start if parent else None) or importable.Importable()
         elapsed = float(message.get("elapsed", 0.0))
-        peer.running = _Running(peer.pid, elapsed, fds[0], self._numbers, start)
+        peer.running = Running(peer.pid, elapsed, fds[0], self._numbers, start)
         self._selector.register(peer.running.pidfd, selectors.EVENT_READ, lambda: self._drop(peer))
 
-    def _ping(self, _: _Peer, message: dict[str, Any]) -> dict[str, Any]:
+    def _ping(self, _: Peer, message: dict[str, Any]) -> dict[str, Any]:
         self._heed_wishes(message.get("spec") or {})
         return {"ok": not self._is_ending}
 
@@ -573,11 +369,11 @@ class Host:
         if "at" in spec:
             self._wishes = [_file_and_line(place) for place in spec["at"]]
 
-    def _note_refused(self, _: _Peer, message: dict[str, Any]) -> None:
+    def _note_refused(self, _: Peer, message: dict[str, Any]) -> None:
         file, line = _file_and_line(message["at"])
-        self._refused.note(message, f"{choice.name_of(file, self.cwd)}:{line}")
+        self._refused.note(message, f"{texts.name_of(file, self.cwd)}:{line}")
 
-    def _note_edge(self, _: _Peer, message: dict[str, Any]) -> None:
+    def _note_edge(self, _: Peer, message: dict[str, Any]) -> None:
         self._edge = [_file_and_line(message["at"])]
 
     # --- snapshots
@@ -586,24 +382,24 @@ class Host:
     def _snapshots(self) -> list[choice.Snapshot]:
         return [peer.snapshot for peer in self._peers if peer.snapshot]
 
-    def _keeper(self, number: object) -> _Peer | None:
+    def _keeper(self, number: object) -> Peer | None:
         for peer in self._peers:
             if peer.snapshot and peer.snapshot.id == number:
                 return peer
         return None
 
-    def _hello(self, peer: _Peer, message: dict[str, Any]) -> dict[str, Any]:
+    def _hello(self, peer: Peer, message: dict[str, Any]) -> dict[str, Any]:
         if self._is_ending:
             return {"ok": False}
         peer.hello = message
         need = self._sources.missing(str(digest) for _, digest in message["files"].values())
         return {"need": need} if need else self._welcome(peer)
 
-    def _take_sources(self, peer: _Peer, message: dict[str, Any]) -> dict[str, Any]:
+    def _take_sources(self, peer: Peer, message: dict[str, Any]) -> dict[str, Any]:
         self._sources.add(message["sources"])
         return self._welcome(peer)
 
-    def _welcome(self, peer: _Peer) -> dict[str, Any]:
+    def _welcome(self, peer: Peer) -> dict[str, Any]:
         """Count a snapshot among ours, unless its place is banned."""
         hello, peer.hello = peer.hello, None
         if hello is None:
@@ -621,7 +417,7 @@ class Host:
         wishes = [*self._wishes, *self._edge]
         if wishes and snapshot.file in snapshot.files:
             source = self._sources.source(snapshot.files[snapshot.file][1], snapshot.file)
-            snapshot.is_wanted = choice.is_wanted(snapshot, source, wishes)
+            snapshot.is_wanted = ladder.is_wanted(snapshot, source, wishes)
         peer.snapshot = snapshot
         peer.pidfd = os.pidfd_open(peer.pid)
         self._to_measure.insert(0, snapshot)
@@ -638,9 +434,9 @@ class Host:
             return False
         first, digest = snapshot.files[self._script]
         source = self._sources.source(digest, self._script)
-        return choice.is_past_imports(snapshot, source, first)
+        return ladder.is_past_imports(snapshot, source, first)
 
-    def _lineage(self, program: int) -> tuple[int, choice.Importable]:
+    def _lineage(self, program: int) -> tuple[int, importable.Importable]:
         """Return which run a process is, and what could be imported when that began.
 
         A program may have ended before its last snapshot told us: then it is one of those that
@@ -652,17 +448,17 @@ class Host:
                 return one.number, one.start
         lineages = [(one.number, one.start) for one in running]
         lineages += reversed(self._ended)
-        now = choice.installed()
+        now = importable.installed()
         strange = [one for one in lineages if one[1].packages != now]
         return (strange or lineages or [(0, self._start)])[0]
 
-    def _place(self, snapshot: choice.Snapshot) -> choice.Place | None:
+    def _place(self, snapshot: choice.Snapshot) -> reason.Place | None:
         if snapshot.file not in snapshot.files:
             return None
         digest = snapshot.files[snapshot.file][1]
-        return choice.place_of(snapshot, self._sources.source(digest, snapshot.file))
+        return reason.place_of(snapshot, self._sources.source(digest, snapshot.file))
 
-    def _heed_snapshot(self, peer: _Peer, message: dict[str, Any]) -> None:
+    def _heed_snapshot(self, peer: Peer, message: dict[str, Any]) -> None:
         """Hear what became of a run."""
         run = str(message.get("run", ""))
         one = self._resumed.get(run)
@@ -678,15 +474,15 @@ class Host:
 
     # --- clients
 
-    def _ask(self, _: _Peer, __: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, _: Peer, __: dict[str, Any]) -> dict[str, Any]:
         why = self._why_nowhere()
         if why:
             return {"cold": why}
-        look = choice.Look(self._sources, self._texts, self.cwd)
+        look = texts.Look(self._sources, self._texts, self.cwd)
         offered = [one for one in self._snapshots if not one.is_retired]
         if not offered and self._refused.listed():
             return {"cold": self._refused.why_none()}
-        snapshot, verdict = choice.choose(offered, look, choice.installed())
+        snapshot, verdict = choice.choose(offered, look, importable.installed())
         if snapshot is None:
             return {"cold": verdict.why}
         place = self._place(snapshot)
@@ -697,7 +493,7 @@ class Host:
             "resume": snapshot.id,
             "at": f"{look.name(snapshot.file)}:{line}",
             "elapsed": snapshot.elapsed,
-            "because": choice.because(snapshot, place, verdict, look),
+            "because": reason.because(snapshot, place, verdict, look),
             "tape": snapshot.tape,
             "mark": snapshot.mark,
         }
@@ -712,11 +508,11 @@ class Host:
 
     def _why_nowhere(self) -> str:
         """Say why no snapshot at all can be used; empty if one might."""
-        if choice.identity(self.cwd) != self._here:
+        if machine.identity(self.cwd) != self._here:
             return "the folder is another one now"
         return ""
 
-    def _resume(self, peer: _Peer, message: dict[str, Any], fds: list[int]) -> None:
+    def _resume(self, peer: Peer, message: dict[str, Any], fds: list[int]) -> None:
         """Let a run go on, if what was said when it was asked about is still so."""
         self._busy_at = time.monotonic()
         keeper = self._keeper(message.get("id"))
@@ -730,7 +526,7 @@ class Host:
         run = str(self._numbers)
         keeper.snapshot.resuming += 1
         self._places[keeper.snapshot.id] = self._place_name(keeper.snapshot)
-        self._resumed[run] = _Resumed(peer, keeper, verdict.name, self._patience_s)
+        self._resumed[run] = Resumed(peer, keeper, verdict.name, self._patience_s)
         sources = {file: source.text for file, source in verdict.edited.items()}
         order = {
             "op": "resume",
@@ -741,30 +537,30 @@ class Host:
         }
         self._say(keeper, order, fds)
 
-    def _judge(self, keeper: _Peer | None) -> choice.Verdict:
+    def _judge(self, keeper: Peer | None) -> choice.Verdict:
         if keeper is None or keeper.snapshot is None:
             return choice.Verdict("the snapshot is gone")
         why = self._why_nowhere()
         if why:
             return choice.Verdict(why)
-        look = choice.Look(self._sources, self._texts, self.cwd)
-        return choice.judge(keeper.snapshot, look, choice.installed())
+        look = texts.Look(self._sources, self._texts, self.cwd)
+        return choice.judge(keeper.snapshot, look, importable.installed())
 
-    def _started(self, one: _Resumed, pid: int) -> None:
+    def _started(self, one: Resumed, pid: int) -> None:
         one.give_up_at = 0.0
         one.pid = pid
         try:
             one.pidfd = os.pidfd_open(pid)
         except OSError:
             one.pidfd = -1
-        if one.pidfd >= 0 and _parent_of(pid) != one.keeper.pid:
+        if one.pidfd >= 0 and machine.parent_of(pid) != one.keeper.pid:
             os.close(one.pidfd)
             one.pidfd = -1
         if one.client.is_gone:
             self._hang_up(one)
         self._say(one.client, {"pid": pid})
 
-    def _failed(self, run: str, one: _Resumed, why: str) -> None:
+    def _failed(self, run: str, one: Resumed, why: str) -> None:
         """Do not offer a snapshot again for sources with which it cannot go on."""
         self._forget_run(run, one)
         snapshot = one.keeper.snapshot
@@ -774,7 +570,7 @@ class Host:
                 self._retire(one.keeper)
         self._say(one.client, {"failed": why})
 
-    def _forget_run(self, run: str, one: _Resumed) -> None:
+    def _forget_run(self, run: str, one: Resumed) -> None:
         del self._resumed[run]
         if one.pidfd >= 0:
             os.close(one.pidfd)
@@ -785,14 +581,14 @@ class Host:
                 self._retire(one.keeper)
         self._busy_at = time.monotonic()
 
-    def _retire(self, keeper: _Peer) -> None:
+    def _retire(self, keeper: Peer) -> None:
         """End a snapshot as soon as no run needs it; it is not offered any more."""
         if keeper.snapshot is not None:
             keeper.snapshot.is_retired = True
             if not keeper.snapshot.resuming:
                 self._drop(keeper)
 
-    def _lost(self, run: str, one: _Resumed) -> None:
+    def _lost(self, run: str, one: Resumed) -> None:
         """A snapshot died under a run: how that ends nobody will know, so it ends now."""
         if one.pid:
             self._signal(one, signal.SIGKILL)
@@ -802,7 +598,7 @@ class Host:
         else:
             self._say(one.client, {"failed": "the snapshot died"})
 
-    def _hang_up(self, one: _Resumed) -> None:
+    def _hang_up(self, one: Resumed) -> None:
         """Tell a program to end whose client went away, as a terminal does that is closed."""
         if one.is_told_to_end:
             return
@@ -810,42 +606,42 @@ class Host:
         one.give_up_at = time.monotonic() + _HANG_UP_S
         self._signal(one, signal.SIGHUP)
 
-    def _give_up(self, run: str, one: _Resumed) -> None:
+    def _give_up(self, run: str, one: Resumed) -> None:
         if one.pid:
             one.give_up_at = time.monotonic() + _HANG_UP_S
             self._signal(one, signal.SIGKILL)
             return
         keeper = one.keeper
         self._failed(run, one, "the snapshot does not answer")
-        _send(keeper.pidfd, signal.SIGKILL)
+        machine.send(keeper.pidfd, signal.SIGKILL)
         self._drop(keeper)
 
-    def _signal(self, one: _Resumed, number: signal.Signals) -> None:
+    def _signal(self, one: Resumed, number: signal.Signals) -> None:
         """Send a signal to a resumed program and its children, but to no snapshot."""
         if one.pidfd < 0:
             return
         keep = {peer.pid for peer in self._peers if peer.snapshot or peer.hello}
-        below = _below(one.pid, keep)
-        _send(one.pidfd, number)
+        below = machine.below(one.pid, keep)
+        machine.send(one.pidfd, number)
         for pid in below:
             try:
                 os.kill(pid, number)
             except OSError:
                 pass
 
-    def _status(self, _: _Peer, __: dict[str, Any]) -> dict[str, Any]:
+    def _status(self, _: Peer, __: dict[str, Any]) -> dict[str, Any]:
         listed = []
         for one in sorted(self._snapshots, key=lambda one: one.elapsed):
-            one.pss = one.pss or spine.memory_of(one.pid)
+            one.pss = one.pss or machine.memory_of(one.pid)
             watched = [*one.files, *(one.ledger.get("observed") or {})]
             listed.append(
                 {
                     "id": one.id,
-                    "at": f"{choice.name_of(one.file, self.cwd)}:{one.line}",
+                    "at": f"{texts.name_of(one.file, self.cwd)}:{one.line}",
                     "elapsed": one.elapsed,
                     "pid": one.pid,
                     "pss": one.pss,
-                    "watches": [choice.name_of(path, self.cwd) for path in watched],
+                    "watches": [texts.name_of(path, self.cwd) for path in watched],
                 }
             )
         return {
@@ -858,12 +654,12 @@ class Host:
             "running": sum(1 for peer in self._peers if peer.running),
         }
 
-    def _stop(self, _: _Peer, __: dict[str, Any]) -> dict[str, Any]:
+    def _stop(self, _: Peer, __: dict[str, Any]) -> dict[str, Any]:
         count = len(self._snapshots)
         self._end()
         return {"stopped": count}
 
-    def _ban(self, _: _Peer, message: dict[str, Any]) -> dict[str, Any]:
+    def _ban(self, _: Peer, message: dict[str, Any]) -> dict[str, Any]:
         """Never use again the place at which a snapshot stands, or stood."""
         number = str(message.get("id"))
         keeper = self._keeper(number)
@@ -891,19 +687,19 @@ class Host:
 
         For memory one at a time: what that gave is known only when the process is gone.
         """
-        while len(self._snapshots) > choice.MOST and self._drop_one(memory_is_short=False):
+        while len(self._snapshots) > ladder.MOST and self._drop_one(memory_is_short=False):
             pass
         if self._snapshots and not self._dying and self._is_memory_short():
             self._drop_one(memory_is_short=True)
 
     def _is_memory_short(self) -> bool:
-        total, available = choice.memory()
+        total, available = machine.memory()
         allowed = min(self._memory, _MEMORY_SHARE * total if total else float("inf"))
         is_low = available < _LOW_MEMORY * total
         return is_low or sum(one.pss for one in self._snapshots) > allowed
 
     def _drop_one(self, memory_is_short: bool) -> bool:
-        victim = choice.to_drop(self._snapshots, memory_is_short)
+        victim = ladder.to_drop(self._snapshots, memory_is_short)
         keeper = self._keeper(victim.id) if victim else None
         if keeper is not None:
             self._drop(keeper)
@@ -922,7 +718,7 @@ class Host:
             return
         began = time.monotonic()
         one = self._to_measure.pop(0)
-        one.pss = spine.memory_of(one.pid)
+        one.pss = machine.memory_of(one.pid)
         cost = time.monotonic() - began
         pause = cost / _MEASURE_SHARE
         if not self._to_measure:
@@ -951,40 +747,3 @@ class Host:
 def _file_and_line(place: object) -> tuple[str, int]:
     name, _, line = str(place).rpartition(":")
     return os.path.normpath(name), int(line)
-
-
-# --- what the machine says
-
-
-def _send(pidfd: int, number: signal.Signals) -> None:
-    """Send a signal to a process that may be gone."""
-    try:
-        signal.pidfd_send_signal(pidfd, number)
-    except OSError:
-        pass
-
-
-def _parent_of(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
-def _below(pid: int, without: set[int]) -> list[int]:
-    """List the processes below one, but not those in `without` nor any below them."""
-    found: list[int] = []
-    todo = [pid]
-    while todo:
-        try:
-            parent = todo.pop()
-            for task in os.listdir(f"/proc/{parent}/task"):
-                with open(f"/proc/{parent}/task/{task}/children", "rb") as file:
-                    todo += (
-                        children := [int(w) for w in file.read().split() if int(w) not in without]
-                    )
-                    found += children
-        except OSError:
-            pass
-    return found

@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 
-from . import children, held, host, morph, refusals, sites, spine, wire, world
+from . import begin, children, held, morph, refusals, sites, spine, wire, world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Camera:
         self.known = os.pipe()
         """Where each snapshot says that the host knows it."""
         self.taken = 0
-        host.ensure(spec)
+        begin.ensure(spec)
         self.link = self._running(0.0, -1)
 
     def attach(self, program: spine.Program) -> None:

@@ -431,18 +431,6 @@ def frames(innermost: FrameType) -> list[FrameType]:
     return found
 
 
-def memory_of(pid: int) -> int:
-    """Return what only this process has of its memory and its share of the rest, in bytes."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
-
-
 def give_up(why: str) -> None:
     """End the program: what it would do from here on is not what its sources say."""
     os.write(2, f"rl: this warm run cannot go on: {why}; rl warm stop\n".encode())

@@ -8,6 +8,7 @@ import stat
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 _LONGEST_ADDRESS = 100
 _lstat = os.lstat  # as it was before the program's own looks at files are noted
@@ -68,3 +69,15 @@ class Address:
     def __exit__(self, *_: object) -> None:
         if self._folder >= 0:
             os.close(self._folder)
+
+
+def leave_word(spec: dict[str, Any], error: BaseException) -> None:
+    """Leave behind why there is no host, which should not happen."""
+    import traceback
+
+    try:
+        path = os.path.join(spec["run"], f"{spec['key']}.trouble")
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            traceback.print_exception(error, file=file)
+    except OSError:
+        pass
