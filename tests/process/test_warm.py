@@ -25,13 +25,13 @@ from tests.warming import (
 
 def test_after_an_edit_it_goes_on_above_it_and_shows_all_output(warm):
     edit(warm, "print('old')")
-    cold = first(warm)
+    cold = first(warm, "--at", "train.py:5")
     assert "rl: cold: no snapshots yet" in cold.stderr
     edit(warm, "print('new')", "sys.exit(3)")
     again = warm.rl("warm")
     assert (again.returncode, again.stdout) == (3, "begin\nnew\n")
     assert "rl: resumed at train.py:5 (" in again.stderr
-    assert " instead of 0.3" in again.stderr
+    assert " instead of 0." in again.stderr
     assert "\ncareful\n" in again.stderr
     assert trial(warm, "1", "start.json")["warm"] is True
     assert trial(warm, "1", "end.json")["cold"] == "no snapshots yet"
@@ -314,7 +314,7 @@ def test_two(data, tmp_path):
 def test_pytest_goes_on_in_the_middle_of_its_tests(warm):
     warm.write("test_it.py", TESTS.format(n=3))
     words = ("-m", "pytest", "-q", "-p", "no:xdist", "test_it.py")
-    first = warm.rl("warm", "--", sys.executable, *words)
+    first = warm.rl("warm", "--at", "test_it.py:7", "--", sys.executable, *words)
     assert "1 failed, 1 passed" in first.stdout
     warm.write("test_it.py", TESTS.format(n=4))
     again = warm.rl("warm")
@@ -369,7 +369,7 @@ def test_a_traceback_that_was_shown_keeps_its_lines(warm):
     )
     lines += "    print('over')\nraise ValueError(1)\n"
     warm.write("train.py", lines)
-    first(warm)
+    first(warm, "--at", "train.py:5")
     assert snapshots(warm)[-1]["at"] == "train.py:5"  # when all has been shown
     warm.write("train.py", "\n" + lines)
     moved = warm.rl("warm")
@@ -389,7 +389,7 @@ def test_a_plain_relaunch_of_a_warm_trial_is_plain(warm):
 def test_status_lists_the_snapshots_and_stop_ends_them(warm):
     assert "no snapshots" in warm.rl("warm", "status").stderr
     edit(warm, "print('x')")
-    first(warm)
+    first(warm, "--at", "train.py:5")
     (program,) = programs(warm)
     pids = [one["pid"] for one in program["snapshots"]]
     assert pids
