@@ -1,7 +1,10 @@
 """Says why a test did not run; in CI a missing program is a failure, not an excuse."""
 
+import functools
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -10,7 +13,24 @@ def needs(program: str) -> None:
     """Skip the test unless `program` is here; fail instead when RELAUNCH_CI=1 is set."""
     if shutil.which(program):
         return
-    message = f"this test drives the real `{program}`, which is not installed"
+    _missing(f"this test drives the real `{program}`, which is not installed")
+
+
+def python_with_torch() -> str:
+    """Return a Python that has torch and numpy; skip the test, or fail in CI, if there is none."""
+    python = os.environ.get("RELAUNCH_TORCH_PYTHON") or sys.executable
+    if not _has_torch(python):
+        _missing(f"this test needs torch and numpy, and {python} has none; RELAUNCH_TORCH_PYTHON")
+    return python
+
+
+@functools.cache
+def _has_torch(python: str) -> bool:
+    asked = subprocess.run([python, "-c", "import torch, numpy"], capture_output=True, check=False)
+    return asked.returncode == 0
+
+
+def _missing(what: str) -> None:
     if os.environ.get("RELAUNCH_CI") == "1":
-        pytest.fail(message)
-    pytest.skip(message)
+        pytest.fail(what)
+    pytest.skip(what)

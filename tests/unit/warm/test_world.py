@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from tests.needs import python_with_torch
 from tests.unit.warm.resuming import Program
 
 
@@ -434,19 +434,9 @@ def test_unseen_by_who_looks_at_the_functions(program: Program) -> None:
     )
 
 
-_TORCH = (
-    "torch is in none of the Pythons that were found: this one and those of "
-    "RELAUNCH_TORCH_PYTHON; only with it can OpenMP pools be tried"
-)
-
-
 @pytest.fixture
 def with_torch(tmp_path: Path):
-    python = os.environ.get("RELAUNCH_TORCH_PYTHON", sys.executable)
-    asked = subprocess.run([python, "-c", "import torch, numpy"], capture_output=True, check=False)
-    if asked.returncode:
-        pytest.skip(_TORCH)
-    one = Program(tmp_path, python)
+    one = Program(tmp_path, python_with_torch())
     one.env["OMP_NUM_THREADS"] = "2"
     yield one
     one.close()

@@ -7,7 +7,7 @@ import sys
 
 from . import cuda, quiet
 from .callers import LIBRARIES, LIBRARY, imports, shows_lines
-from .native import READERS, SEEDS, watch_reader, watch_seed
+from .native import READERS, SEEDS, TORCH, watch_reader, watch_seed, watch_torch
 from .states import folder_of, kind_of
 
 TYPE_CHECKING = False
@@ -206,7 +206,7 @@ class _Events:
     def _import(self, args: Any, _: FrameType) -> None:
         name = args[0]
         self.ledger.add("imported", name)
-        cared_for = name in SEEDS or name in READERS or name == cuda.MODULE
+        cared_for = name in SEEDS or name in READERS or name in (cuda.MODULE, TORCH)
         if cared_for and name not in self._importing | {*sys.modules}:
             self._importing.add(name)
             # Loaded here, so that nobody can have its functions before they are wrapped.
@@ -218,6 +218,8 @@ class _Events:
                 return  # the program will see the same
             if name in SEEDS:
                 watch_seed(self.ledger, module)
+            elif name == TORCH:
+                watch_torch(self.ledger, module)
             elif name == cuda.MODULE:
                 cuda.watch(module, lambda frame: self.ledger.first_use(frame))
             else:

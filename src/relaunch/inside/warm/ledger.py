@@ -90,6 +90,8 @@ class Ledger:
         """Random generators whose seeding is noticed."""
         self.seeded: set[str] = set()
         """Random generators that the program seeded."""
+        self.torch_seed: int | None = None
+        """With what torch seeded its own, before anybody else could."""
         self.network: set[str] = set()
         self.first_use: Callable[[FrameType], object] = lambda _: None
         """Hears which frame uses the GPU first."""

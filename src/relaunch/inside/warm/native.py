@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 SEEDS = {"random": ("seed", "setstate"), "numpy.random.mtrand": ("seed", "set_state")}
 """Modules with a random generator for all, and how it is seeded."""
+TORCH = "torch.random"
+"""torch's generator tells what it was seeded with last, by whatever way."""
 READERS: dict[str, dict[str, tuple[int, str]]] = {
     "torch.serialization": {"save": (1, "w")},
     "torch.jit._serialization": {"save": (1, "w"), "load": (0, "r")},
@@ -52,6 +55,19 @@ def watch_seed(ledger: Ledger, module: Any) -> None:
         call.__module__ = module.__name__
         setattr(module, name, call)
     ledger.watched.add(key)
+
+
+def watch_torch(ledger: Ledger, module: Any) -> None:
+    """Remember with what torch seeded its generator itself, before anybody else can."""
+    ledger.torch_seed = module.initial_seed()
+
+
+def renew_torch(ledger: Ledger) -> None:
+    """Give torch's generator fresh entropy if nobody has seeded it."""
+    module: Any = sys.modules.get(TORCH)
+    if module is not None and ledger.torch_seed == module.initial_seed():
+        # That of the CPU alone: those of other devices begin with the same number in every run.
+        ledger.torch_seed = module.default_generator.seed()
 
 
 def watch_reader(ledger: Ledger, module: Any) -> None:

@@ -13,6 +13,7 @@ import sys
 from . import multiproc, pools, shared
 from .kept import keep
 from .ledger import Ledger
+from .native import renew_torch
 from .opened import CannotRestore, open_files, open_pipes, stream_of
 from .pipes import Pipe
 from .refuse import refuse
@@ -155,3 +156,4 @@ def _set_random_states(ledger: Ledger, states: Mapping[str, Any]) -> None:
     numpy: Any = sys.modules.get(_NUMPY)
     if numpy is not None and _NUMPY in ledger.watched and _NUMPY not in ledger.seeded:
         numpy._rand.seed()
+    renew_torch(ledger)
