@@ -91,6 +91,29 @@ def test_what_was_verified_is_on_the_card(warm):
     assert json.loads(warm.rl("show", "1.2", "--json").stdout)["verified"]["against"] == "1.3"
 
 
+READS = "print('got', __import__('sys').stdin.read())"
+
+
+def test_a_file_on_standard_input_is_read_by_both_runs(warm):
+    edit(warm, READS)
+    warm.write("words.txt", "some words")
+    command = f"{sys.executable} train.py < words.txt"
+    warm.shell(f"rl warm -- {command}")
+    done = warm.shell("rl warm --verify < words.txt")
+    assert (done.returncode, done.stdout) == (0, "begin\ngot some words\n")
+    assert "resumed at" in done.stderr
+    assert "rl: verified: a cold run told the same" in done.stderr
+
+
+def test_a_pipe_that_was_read_is_not_held_against_the_warm_run(warm):
+    edit(warm, READS)
+    warm.rl("warm", "--", sys.executable, "train.py", input="words")
+    done = warm.rl("warm", "--verify", input="words")
+    assert (done.returncode, done.stdout) == (1, "begin\ngot words\n")
+    assert "rl: not as a cold run, which could not read the input again: " in done.stderr
+    assert "resumed at" in warm.rl("warm", input="words").stderr
+
+
 # --- wrong words
 
 

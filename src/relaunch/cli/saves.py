@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relaunch.session.request import Request
     from relaunch.trial.launch.warm import Launched
 
-    After = Callable[[Attempt, Outcome, Lines], object]
+    After = Callable[[Attempt, Outcome], object]
 
 _MOST = 1000
 """Of sources that are watched because nobody knows yet which ones the program needs."""
@@ -48,7 +48,7 @@ def relaunch_on_saves(project: Project, request: Request, lines: Lines, after: A
                 lines.remark(f"{os.path.relpath(saved)} was saved while it ran: once more")
                 continue
             if outcome is not None:
-                after(attempt, outcome, lines)
+                after(attempt, outcome)
             seen = stamps(watched(attempt, way))
             if not seen:
                 lines.remark("nothing to watch: no file of this folder is known to matter")

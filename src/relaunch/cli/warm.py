@@ -16,7 +16,7 @@ from relaunch.session.project import open_project
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from relaunch.outcome import Outcome
@@ -87,18 +87,16 @@ def launch(words: Sequence[str]) -> int:
     project = open_project()
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
+    after = _verifier(lines) if values.get("verify") else lambda *_: True
     if values.get("watch"):
         from relaunch.cli.saves import relaunch_on_saves
 
-        after = verified if values.get("verify") else lambda *_: True
         return relaunch_on_saves(project, request, lines, after)
     attempt = prepare(project, request, lines)
     outcome = attempt.run()
     if at:
         _tell_missing(at, attempt, outcome, lines)
-    if values.get("verify") and not verified(attempt, outcome, lines):
-        return 1
-    return leave(outcome)
+    return leave(outcome) if after(attempt, outcome) else 1
 
 
 def place(text: str) -> str:
@@ -157,19 +155,28 @@ def _tell_missing(at: Sequence[str], attempt: Attempt, outcome: Outcome, lines: 
         lines.remark(f"no snapshot at {shown}: {why}")
 
 
-def verified(attempt: Attempt, outcome: Outcome, lines: Lines) -> bool:
-    """Compare a resumed run with a cold one, and say what came of it."""
-    from relaunch.session.verify import verify
+def _verifier(lines: Lines) -> Callable[[Attempt, Outcome], bool]:
+    """Return what compares a resumed run with a cold one, and says what came of it."""
+    from relaunch.session.verify import input_now, verify
 
-    if not outcome.resumed:
-        lines.remark("nothing to verify: it ran cold")
-        return True
-    difference = verify(attempt, outcome, tell=lines.tell)
-    if difference:
-        lines.tell(Warned(text=f"NOT as a cold run: {difference}; this place is not used again"))
-    else:
-        lines.remark("verified: a cold run told the same")
-    return not difference
+    stdin = input_now()
+
+    def verified(attempt: Attempt, outcome: Outcome) -> bool:
+        if not outcome.resumed:
+            lines.remark("nothing to verify: it ran cold")
+            return True
+        difference = verify(attempt, outcome, stdin, tell=lines.tell)
+        if not difference:
+            lines.remark("verified: a cold run told the same")
+        elif stdin.is_there_again:
+            text = f"NOT as a cold run: {difference}; this place is not used again"
+            lines.tell(Warned(text=text))
+        else:
+            text = f"not as a cold run, which could not read the input again: {difference}"
+            lines.tell(Warned(text=text, hint="rl warm --verify < /dev/null"))
+        return not difference
+
+    return verified
 
 
 # --- status and stop

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
+import stat
 
 from relaunch.events import Warned
 from relaunch.journal.output import RESET, read_chunks
 from relaunch.journal.store import write_json
+from relaunch.record import Record
 from relaunch.session.attempt import Attempt
 from relaunch.trial.launch.warm import ban
 
@@ -21,8 +24,42 @@ if TYPE_CHECKING:
 STREAMS = {1: "standard output", 2: "standard error"}
 
 
-def verify(warm: Attempt, outcome: Outcome, *, tell: Callable[[Event], object]) -> str:
-    """Return how the cold run differs, nothing when it does not; such a place is not used again."""
+class Input(Record):
+    """The standard input as it was before the first run."""
+
+    is_there_again: bool
+    """A second run finds the same in it; not in a pipe or on a terminal, if the program read it."""
+    at: int = -1
+    """Where in the file it stood; -1 if it is none."""
+
+    def rewind(self) -> None:
+        """Let the next run find it as the first did."""
+        if self.at >= 0:
+            os.lseek(0, self.at, os.SEEK_SET)
+
+
+def input_now() -> Input:
+    """Look at the standard input, before a run that will be verified."""
+    kind = os.fstat(0).st_mode
+    if stat.S_ISREG(kind):
+        return Input(is_there_again=True, at=os.lseek(0, 0, os.SEEK_CUR))
+    return Input(is_there_again=(stat.S_ISCHR(kind) and not os.isatty(0)) or _has_ended())
+
+
+def _has_ended() -> bool:
+    """Tell whether nothing is in a pipe, and nobody is there who could write into it."""
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    return any(event == select.POLLHUP for _, event in poll.poll(0))
+
+
+def verify(
+    warm: Attempt, outcome: Outcome, stdin: Input, *, tell: Callable[[Event], object]
+) -> str:
+    """Return how the cold run differs, nothing when it does not.
+
+    Such a place is not used again, unless it may be for an input that cannot be read twice.
+    """
     if warm.trial is None or warm.way is None or not outcome.resumed:
         return ""
 
@@ -37,6 +74,7 @@ def verify(warm: Attempt, outcome: Outcome, *, tell: Callable[[Event], object]) 
         note=f"verifies #{warm.trial.id}",
         quiet=True,
     )
+    stdin.rewind()
     ended = cold.run()
     if cold.trial is None:
         return ""
@@ -44,7 +82,7 @@ def verify(warm: Attempt, outcome: Outcome, *, tell: Callable[[Event], object]) 
     difference = compare_ends(outcome, ended) or compare_outputs(
         output_of(warm.trial, joined=on_terminal), output_of(cold.trial, joined=on_terminal)
     )
-    if difference:
+    if difference and stdin.is_there_again:
         ban(warm.way, difference)
     verdict = {"against": cold.trial.id, "difference": difference}
     try:
