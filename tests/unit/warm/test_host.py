@@ -380,7 +380,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def test_without_a_snapshot_it_goes_cold(stage: Stage) -> None:
     stage.start()
-    assert stage.ask() == {"cold": "there is no snapshot yet"}
+    assert stage.ask() == {"cold": "no snapshots: the last run was too short, or they are gone"}
 
 
 def test_the_deepest_snapshot_above_the_edit_is_offered_with_its_line_in_the_new_file(
@@ -616,7 +616,7 @@ def test_a_snapshot_that_does_not_answer_is_given_up(stage: Stage) -> None:
     assert client.hear() == {"failed": "the snapshot does not answer"}
     client.close()
     assert gone(pid)
-    assert stage.ask() == {"cold": "there is no snapshot yet"}
+    assert stage.ask() == {"cold": "no snapshots: the last run was too short, or they are gone"}
 
 
 def test_a_snapshot_that_is_killed_or_stopped_harms_no_other(stage: Stage) -> None:
@@ -780,7 +780,7 @@ def test_a_ban_does_not_end_a_program_that_came_from_there(stage: Stage) -> None
     client = Client(stage, number)
     client.hear()
     assert stage.say({"op": "ban", "id": number, "why": "differs"}) == {"banned": 1}
-    assert stage.ask() == {"cold": "there is no snapshot yet"}
+    assert stage.ask() == {"cold": "no snapshots: the last run was too short, or they are gone"}
     client.end_input()
     assert os.waitstatus_to_exitcode(client.hear()["ended"]) == 7
     assert gone(pid)
@@ -1009,7 +1009,7 @@ def test_all_at_once_and_nobody_dies_who_should_not(stage: Stage) -> None:
     for one in stage.status()["snapshots"]:
         os.kill(one["pid"], signal.SIGKILL)
         assert gone(one["pid"])
-    assert stage.ask() == {"cold": "there is no snapshot yet"}
+    assert stage.ask() == {"cold": "no snapshots: the last run was too short, or they are gone"}
     status = stage.status()
     assert (status["running"], status["snapshots"]) == (0, [])
     # what is left: what it had, less the connection of the program, its process and flags

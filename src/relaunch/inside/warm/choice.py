@@ -150,7 +150,7 @@ def choose(
             return snapshot, verdict
         snapshot.is_stale = not verdict.why.startswith(SYNTAX_ERROR)
         first = first or verdict
-    return None, first or Verdict("there is no snapshot yet")
+    return None, first or Verdict("no snapshots: the last run was too short, or they are gone")
 
 
 def _broken(verdict: Verdict, look: Look) -> str:
