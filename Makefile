@@ -11,9 +11,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
+TORCH := .venv-torch
 
 .PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
-.PHONY: bench-warm soak soak-faults soak-warm programs generated clean
+.PHONY: bench-warm soak soak-faults soak-warm programs torch generated clean
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
@@ -22,6 +23,12 @@ demo: $(INSTALLED)
 ## test: every test; tests that drive a program that is missing say so
 test: $(READY) programs
 	$(PYTEST) -n $(JOBS)
+
+# Without RELAUNCH_CI=1 the tests that need torch are skipped, unless RELAUNCH_TORCH_PYTHON has it.
+ifeq ($(RELAUNCH_CI),1)
+test: torch
+export RELAUNCH_TORCH_PYTHON ?= $(CURDIR)/$(TORCH)/bin/python
+endif
 
 ## check: what must hold before a commit
 check: lint docs test
@@ -79,8 +86,15 @@ $(READY): $(INSTALLED)
 	PYTHON="$(PYTHON)" sh scripts/venv.sh "$(VENV)" dev
 	@touch $@
 
+torch: $(TORCH)/.ready
+
+$(TORCH)/.ready: | $(INSTALLED)
+	$(BIN)/python -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy
+	@touch $@
+
 programs:
 	@sh scripts/programs.sh
 
 clean:
-	rm -rf $(VENV) site docs/reference/verbs/*.md
+	rm -rf $(VENV) $(TORCH) site docs/reference/verbs/*.md

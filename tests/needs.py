@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import NoReturn
 
 import pytest
 
@@ -13,14 +14,14 @@ def needs(program: str) -> None:
     """Skip the test unless `program` is here; fail instead when RELAUNCH_CI=1 is set."""
     if shutil.which(program):
         return
-    _missing(f"this test drives the real `{program}`, which is not installed")
+    missing(f"this test drives the real `{program}`, which is not installed")
 
 
 def python_with_torch() -> str:
     """Return a Python that has torch and numpy; skip the test, or fail in CI, if there is none."""
     python = os.environ.get("RELAUNCH_TORCH_PYTHON") or sys.executable
     if not _has_torch(python):
-        _missing(f"this test needs torch and numpy, and {python} has none; RELAUNCH_TORCH_PYTHON")
+        missing(f"this test needs torch and numpy, and {python} has none; RELAUNCH_TORCH_PYTHON")
     return python
 
 
@@ -30,7 +31,8 @@ def _has_torch(python: str) -> bool:
     return asked.returncode == 0
 
 
-def _missing(what: str) -> None:
+def missing(what: str) -> NoReturn:
+    """Skip the test with this reason; fail instead when RELAUNCH_CI=1 is set."""
     if os.environ.get("RELAUNCH_CI") == "1":
         pytest.fail(what)
     pytest.skip(what)

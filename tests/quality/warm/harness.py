@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import collections
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -874,6 +875,23 @@ def repeat(folder: Path, python: str = "") -> int:
 def python_of_tests() -> str:
     """Return the Python that the programs run on."""
     return os.environ.get("RELAUNCH_WARM_PYTHON", sys.executable)
+
+
+def other_python(version: str) -> str | None:
+    """Find a Python such as 3.12, beside this one or on the path; None if none works."""
+    beside = sorted(Path(sys.base_prefix).parent.glob(f"*{version}.*/bin/python{version}"))
+    for python in [*map(str, beside), shutil.which(f"python{version}")]:
+        if python and version_of(python) == version:
+            return python
+    return None
+
+
+@functools.cache
+def version_of(python: str) -> str:
+    """Ask a Python for its version, as 3.12; empty if it does not run, as those of pyenv may."""
+    ask = "import sys; print(*sys.version_info[:2], sep='.')"
+    asked = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+    return asked.stdout.strip() if asked.returncode == 0 else ""
 
 
 def _each(options: argparse.Namespace) -> Iterator[tuple[str, Tally]]:

@@ -1,8 +1,9 @@
 """Warm relaunch against cold: every shape of program, edited at random, must do the same both ways.
 
 `RELAUNCH_WARM_PAIRS=20000` (that is `make soak`) says how many pairs in all, `RELAUNCH_WARM_SEED`
-which edits, `RELAUNCH_WARM_PYTHON` which Python the programs run on. What differs is kept, with the
-command that repeats it.
+which edits, `RELAUNCH_WARM_PYTHON` which Python the programs run on. Without the last, a run of
+many pairs tries the other Pythons that we support too, with a fifth of the pairs each. What differs
+is kept, with the command that repeats it.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.needs import missing
 from tests.quality.warm import edits, harness
 
 CI = os.environ.get("RELAUNCH_CI") == "1"
@@ -22,20 +24,42 @@ PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS", "2050" if CI else "205"))
 SEED = int(os.environ.get("RELAUNCH_WARM_SEED", "1"))
 KEEP = Path(os.environ.get("RELAUNCH_WARM_KEEP", Path(tempfile.gettempdir()) / "warm_mismatches"))
 SHAPES = harness.programs()
+OWN = harness.version_of(harness.python_of_tests())
+OTHERS = [one for one in ("3.11", "3.12", "3.13") if one != OWN]
+IS_LONG = PAIRS >= 2000 and "RELAUNCH_WARM_PYTHON" not in os.environ
 
 
 @pytest.mark.parametrize("program", SHAPES, ids=lambda program: program.name)
 def test_an_edited_program_relaunched_warm_does_what_it_does_cold(
     program, tmp_path_factory, capfd
 ) -> None:
-    share = -(-PAIRS // len(SHAPES))
-    tally = harness.session(program, SEED, share, harness.python_of_tests(), KEEP)
-    _count(tally, tmp_path_factory.getbasetemp().parent / "tallies", capfd)
+    tallies = tmp_path_factory.getbasetemp().parent / "tallies"
+    _try(program, harness.python_of_tests(), PAIRS, tallies, capfd)
+
+
+@pytest.mark.parametrize("version", OTHERS if IS_LONG else [])
+@pytest.mark.parametrize("program", SHAPES, ids=lambda program: program.name)
+def test_it_does_so_on_the_other_pythons(program, version, tmp_path_factory, capfd) -> None:
+    python = harness.other_python(version)
+    if python is None:
+        missing(f"there is no Python {version} here, beside this one or on the path")
+    tallies = tmp_path_factory.getbasetemp().parent / f"tallies-{version}"
+    _try(program, python, PAIRS // 5, tallies, capfd)
+
+
+def _try(
+    program: Path, python: str, pairs: int, tallies: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    share = -(-pairs // len(SHAPES))
+    tally = harness.session(program, SEED, share, python, KEEP)
+    _count(tally, tallies, python, capfd)
     assert not tally.mismatches, "\n\n".join(tally.mismatches)
     assert tally.resumed > 0, f"nothing was resumed: {tally}"
 
 
-def _count(tally: harness.Tally, file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def _count(
+    tally: harness.Tally, file: Path, python: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Add to what was counted by all workers; the last one prints the sum."""
     with file.open("a+") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -47,8 +71,9 @@ def _count(tally: harness.Tally, file: Path, capfd: pytest.CaptureFixture[str]) 
         total = harness.Tally()
         for one in tallies:
             total.add(one)
+        version = harness.version_of(python)
         with capfd.disabled():
-            print(f"\nwarm against cold, {total}", file=sys.stderr)
+            print(f"\nwarm against cold on Python {version}, {total}", file=sys.stderr)
 
 
 def test_there_are_enough_shapes_of_programs() -> None:
