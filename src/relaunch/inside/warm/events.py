@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import cuda, quiet
+from . import cuda, questions, quiet
 from .callers import LIBRARIES, LIBRARY, imports, shows_lines
 from .native import READERS, SEEDS, TORCH, watch_reader, watch_seed, watch_torch
 from .states import folder_of, kind_of
@@ -22,11 +22,6 @@ _OURS = os.path.dirname(__file__) + "/"
 _PYTEST_FOLDERS = ("__pycache__", ".pytest_cache")
 _SHOWN = ("sys.excepthook", "sys.unraisablehook")
 _METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
-_HARMLESS = frozenset(
-    ("uname", "ldconfig", "/sbin/ldconfig", "lscpu", "nproc", "hostname", "whoami", "getconf",
-     "nvidia-smi", "rocm-smi", "stty", "tput")
-)  # fmt: skip
-"""Programs that only tell about the machine."""
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
@@ -168,14 +163,20 @@ class _Events:
         self.ledger.use_stdin()
 
     def _popen(self, args: Any, frame: FrameType) -> None:
-        program = args[0] or (args[1] if isinstance(args[1], (str, bytes)) else args[1][0])
-        self._ran(os.fsdecode(program), frame)
+        program, command, cwd, env = args
+        words = questions.words_of(command)
+        if program:
+            words[:1] = questions.words_of(program)
+        self._ran(words, frame, cwd, env)
 
     def _program(self, args: Any, frame: FrameType) -> None:
-        path = args[1] if len(args) > 2 and isinstance(args[0], int) else args[0]
-        self._ran(os.fsdecode(path), frame)
+        path, *rest = args[1:] if isinstance(args[0], int) else args
+        words = questions.words_of(path)
+        if rest:
+            words += questions.words_of(rest[0])[1:]
+        self._ran(words, frame, env=rest[1] if len(rest) > 1 else None)
 
-    def _ran(self, program: str, frame: FrameType) -> None:
+    def _ran(self, words: list[str], frame: FrameType, cwd: Any = None, env: Any = None) -> None:
         caller: FrameType | None = frame
         for _ in range(8):
             if caller is None:
@@ -184,8 +185,8 @@ class _Events:
             if file in (LIBRARY + "platform.py", LIBRARY + "ctypes/util.py"):
                 return
             caller = caller.f_back
-        if os.path.basename(program) not in _HARMLESS:
-            self.ledger.lose_sight(f"it ran another program: {os.path.basename(program)[:60]}")
+        if not questions.is_known(self.ledger, words, cwd, env):
+            self.ledger.lose_sight(f"it ran another program: {os.path.basename(words[0])[:60]}")
 
     def _fork(self, _: Any, __: FrameType) -> None:
         self.ledger.forked.before()
