@@ -332,6 +332,22 @@ print("set", flush=True)
 time.sleep(0.1)
 while True: signal.pause()
 """,
+    "memory that cannot be had": """\
+import resource
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (64 << 20), resource.RLIM_INFINITY))
+kept = []
+try:
+    while True:
+        kept.append(bytearray(1 << 20))
+except MemoryError:
+    print("no more")
+time.sleep(0.2)
+print("full")
+del kept
+time.sleep(0.2)
+print("end")
+""",
     "subprocess": """\
 print(subprocess.run(["sh", "-c", "echo out; exit 3"], capture_output=True, text=True))
 time.sleep(0.2)
@@ -408,12 +424,12 @@ def _ends_as_plainly(warm, text):
     assert told(first(warm)) == expected
     again = warm.rl("warm")
     assert told(again) == expected
-    assert "rl: resumed at train.py:" in again.stderr
+    assert "rl: resumed at " in again.stderr
     indent = " " * (len(text.splitlines()[-1]) - len(text.splitlines()[-1].lstrip()))
     warm.write("train.py", f"{text}{indent}print('edited')\n")
     edited = warm.rl("warm")
     assert told(edited) == told(plain(warm))
-    assert "rl: resumed at train.py:" in edited.stderr
+    assert "rl: resumed at " in edited.stderr
 
 
 def test_a_library_that_waits_for_any_child_meets_no_snapshot(warm):
@@ -507,25 +523,26 @@ class Ring:
     def __init__(self):
         self.me = self
 def make(n):
-    before = sum(gc.get_count())
     for _ in range(n):
         Ring()
-    return before < 700
-ok = make(20_000)
+make(20_000)
 time.sleep(0.2)
-ok = ok and make(20_000)
-seen = [one for one in seen if one[0] == "start"]
-print(ok, len(seen), gc.get_stats()[2]["collections"], gc.isenabled(), gc.get_threshold())
+make(20_000)
+print(gc.isenabled(), gc.get_threshold(), gc.get_count()[0] <= gc.get_threshold()[0])
+print(seen.count(("start", 0)), seen.count(("start", 1)))
 """
 
 
 def test_garbage_is_collected_as_often_as_plainly(warm):
-    warm.write("train.py", BEGIN + GARBAGE + "print('old')\n")
-    assert told(first(warm)) == told(plain(warm))
-    warm.write("train.py", BEGIN + GARBAGE + "print('new')\n")
-    done = warm.rl("warm")
-    assert told(done) == told(plain(warm))
-    assert "resumed at" in done.stderr
+    warm.write("train.py", BEGIN + GARBAGE)
+    expected = plain(warm).stdout.splitlines()
+    done = first(warm)
+    again = warm.rl("warm")
+    assert "resumed at" in again.stderr
+    for shown in (done.stdout.splitlines(), again.stdout.splitlines()):
+        assert shown[:2] == expected[:2]
+        for ours, theirs in zip(shown[2].split(), expected[2].split(), strict=True):
+            assert abs(int(ours) - int(theirs)) <= 1  # the moment may be another one by a little
 
 
 def test_the_next_edit_at_the_same_place_goes_on_from_right_before_it(warm):

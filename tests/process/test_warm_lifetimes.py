@@ -189,6 +189,26 @@ def test_a_host_of_somebody_else_is_not_asked(warm):
     assert told(done) == told(plain(warm))
 
 
+@as_root
+@pytest.mark.parametrize("space", ["--mount", "--net", "--pid"])
+def test_another_container_has_snapshots_of_its_own(warm, space):
+    needs("unshare")
+    apart = ["unshare", space, "--fork"]
+    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("there can be no container here")
+    edit(warm, "print('x')")
+    first(warm)
+    words = ["-m", "relaunch", "warm", "--", sys.executable, "train.py"]
+    done = subprocess.run(
+        [*apart, sys.executable, *words], cwd=warm.project, env=warm.env,
+        input="", capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "rl: cold: " in done.stderr
+    assert told(done) == told(plain(warm))
+    again = warm.rl("warm")
+    assert "resumed at" in again.stderr
+
+
 def _as_somebody(*words):
     somebody = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
     return subprocess.run(
@@ -316,6 +336,18 @@ def test_snapshots_take_a_quarter_of_the_memory_at_the_most(warm, machine):
     edit(warm, *STEPS, "print('new')")
     again = machine.warm()
     assert told(again) == told(plain(warm))
+
+
+def test_a_later_run_may_allow_less_memory(warm):
+    edit(warm, *STEPS)
+    first(warm)
+    assert snapshots(warm)
+    say(warm, {"op": "ping", "spec": {"memory": 1}})
+    wait_until(lambda: snapshots(warm) == [], patience_s=3 * LOOK_S)
+    edit(warm, *STEPS, "print('new')")
+    done = warm.rl("warm")
+    assert "rl: cold: " in done.stderr
+    assert told(done) == told(plain(warm))
 
 
 class Somebody:
