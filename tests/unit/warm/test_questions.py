@@ -138,6 +138,12 @@ def test_a_git_that_is_told_where_to_look_is_not_known(repository: Program) -> N
     assert repository.refused == "it ran another program: git"
 
 
+def test_a_git_that_is_told_how_to_talk_to_others_is_known(repository: Program) -> None:
+    repository.env["GIT_SSL_CAINFO"] = "/etc/ssl/certs"
+    ask(repository, "git rev-parse HEAD")
+    assert not repository.refused
+
+
 def test_settings_that_include_others_are_not_known(repository: Program) -> None:
     git(repository, "config", "include.path", "other")
     ask(repository, "git rev-parse HEAD")

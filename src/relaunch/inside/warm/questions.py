@@ -37,6 +37,11 @@ _ASKED = frozenset(
         "symbolic-ref --short HEAD",
     )
 )
+_IDLE = (
+    "GIT_SSL", "GIT_SSH", "GIT_HTTP", "GIT_PROXY", "GIT_AUTHOR", "GIT_COMMITTER", "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR", "GIT_PAGER", "GIT_ASKPASS", "GIT_TERMINAL_PROMPT", "GIT_MERGE",
+)  # fmt: skip
+"""Beginnings of variables that change no answer."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 /._=-")
 """Letters that mean nothing to a shell."""
 _MOST = 64
@@ -68,7 +73,7 @@ def _without_shell(words: Sequence[str]) -> Sequence[str]:
 
 def _ask_git(ledger: Ledger, words: Sequence[str], cwd: str, env: Mapping[Any, Any] | None) -> bool:
     names = os.environ if env is None else [os.fsdecode(name) for name in env]
-    if any(name.startswith("GIT_") for name in names):
+    if any(name.startswith("GIT_") and not name.startswith(_IDLE) for name in names):
         return False
     if words[:1] == ["-C"] and len(words) > 2:
         cwd, words = os.path.join(cwd, words[1]), words[2:]
