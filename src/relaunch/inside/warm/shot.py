@@ -64,7 +64,7 @@ class Camera:
     def _edge(self, place: str) -> None:
         """Say which statement makes the program impossible to fork: the next run stops before."""
         if place and os.getpid() == self.pid:
-            wire.send(self.link, {"op": "edge", "at": place})
+            self._say({"op": "edge", "at": place})
 
     def _say(self, message: dict[str, Any]) -> None:
         """Send a message to the host; nobody there, or the program closed our line: no matter."""
