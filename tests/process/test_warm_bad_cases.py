@@ -206,6 +206,7 @@ def test_a_first_run_goes_on_without_its_host(warm):
 def test_a_first_run_ends_with_rl_and_the_next_one_works(warm):
     edit(warm, "print('ready', flush=True)", "time.sleep(100)")
     process = running(warm, "--", sys.executable, "train.py")
+    wait_until(lambda: snapshots(warm) != [])
     process.kill()
     process.communicate(timeout=PATIENCE_S)
     wait_until(lambda: is_only_kept(warm))
