@@ -37,8 +37,11 @@ def test_an_edited_program_relaunched_warm_does_what_it_does_cold(
     _try(program, harness.python_of_tests(), PAIRS, tallies, capfd)
 
 
-@pytest.mark.parametrize("version", OTHERS if IS_LONG else [])
-@pytest.mark.parametrize("program", SHAPES, ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    ("program", "version"),
+    [(program, version) for version in OTHERS for program in SHAPES if IS_LONG],
+    ids=lambda one: getattr(one, "name", one),
+)
 def test_it_does_so_on_the_other_pythons(program, version, tmp_path_factory, capfd) -> None:
     python = harness.other_python(version)
     if python is None:
