@@ -442,9 +442,41 @@ def with_torch(tmp_path: Path):
     one.close()
 
 
-def test_a_pool_that_would_hang_at_the_end_is_refused(with_torch: Program) -> None:
-    with_torch.run("import torch; torch.set_num_threads(2); snapshot()")
-    assert with_torch.refused == "a native thread is running: libtorch_cpu.so"
+def test_a_number_of_threads_that_was_set_is_kept_and_the_end_is_no_hang(
+    with_torch: Program,
+) -> None:
+    with_torch.run(
+        """
+        import torch
+        torch.set_num_threads(3)
+        torch.manual_seed(0)
+        a = torch.randn(400, 400)
+        def work():
+            print((a @ a).sum().item(), a.exp().sum().item(), torch.get_num_threads())
+        work()
+        snapshot()
+        work()
+        torch.set_num_threads(2)
+        work()
+        """
+    )
+    assert not with_torch.refused
+    assert with_torch.resume() == with_torch.out
+
+
+def test_other_threads_of_torch_are_refused(with_torch: Program) -> None:
+    with_torch.run(
+        """
+        import torch
+        torch.set_num_threads(3)
+        torch.set_num_interop_threads(2)
+        text = "def f(x: Tensor):\\n  one = fork(torch.neg, x)\\n  return wait(one)\\n"
+        text = text.replace("fork", "torch.jit.fork").replace("wait", "torch.jit.wait")
+        torch.jit.CompilationUnit(text).f(torch.ones(2))
+        snapshot()
+        """
+    )
+    assert with_torch.refused == "a native thread is running: libc10.so"
 
 
 def test_pools_of_threads_neither_hang_nor_change_results(with_torch: Program) -> None:

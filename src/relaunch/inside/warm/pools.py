@@ -11,11 +11,13 @@ import bisect
 import ctypes
 import os
 import struct
+import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 _PAUSES = (
     ("libgomp", "omp_pause_resource_all"),
@@ -25,10 +27,13 @@ _PAUSES = (
 )
 """Libraries by a part of their names, and what ends their threads until they are needed again."""
 _FORK_SAFE = ("openblas",)
-"""Libraries that end their threads before each fork by themselves.
-
-Not PyTorch's own pool, of `torch.set_num_threads`: a forked child works, but hangs when it ends.
-"""
+"""Libraries that end their threads before each fork by themselves."""
+_TORCH = "libtorch_cpu"
+"""PyTorch's own pool, of `torch.set_num_threads`: a forked child hangs when it ends, unless it sets
+that number once more. Then there is a new pool, and the old one is forgotten."""
+_DYNAMIC = "mkl_serv_get_dynamic"
+_SYSCALL_BYTES = 64
+"""Of the function by which that pool waits; all other threads of PyTorch wait in another way."""
 _PLUMBING = ("libc.", "libc-", "ld-", "libpthread", "libstdc++", "libgcc_s", "linux-vdso")
 _HARD = 2
 _DEEP = 16 << 10
@@ -76,7 +81,7 @@ def unsafe() -> str:
     until = time.perf_counter() + _PATIENCE
     for tid in others():
         owner = _owner_soon(tid, code, until)
-        if owner is not None and not _starts_anew(owner):
+        if owner is not None and not _starts_anew(owner) and not _is_of_torch(tid, owner):
             return f"a native thread is running: {owner or _comm(tid)}"
     return ""
 
@@ -99,6 +104,40 @@ def _owner_soon(tid: int, code: list[Range], until: float) -> str | None:
 def _starts_anew(owner: str) -> bool:
     """Tell whether a thread is of a pool that is made anew after a fork."""
     return any(one in owner for one in _FORK_SAFE)
+
+
+def has_torch_pool() -> bool:
+    """Tell whether there is a pool that `renew_torch_pool` has to make anew after a fork."""
+    code = sorted(_mapped("x")) if others() else []
+    return any(_is_of_torch(tid, _owner(tid, code) or "") for tid in others())
+
+
+def renew_torch_pool() -> None:
+    """Forget the pool whose threads are gone since the fork, and have a new one like it."""
+    torch: Any = sys.modules["torch"]
+    torch.set_num_threads(torch.get_num_threads())
+
+
+def _is_of_torch(tid: int, owner: str) -> bool:
+    """Tell whether a thread is of the pool that can be made anew without any other effect."""
+    if not owner.startswith(_TORCH) or _comm(tid) != _field(os.getpid(), "comm").strip():
+        return False
+    words = _field(tid, "syscall").split()
+    first = ctypes.cast(ctypes.CDLL(None).syscall, ctypes.c_void_p).value or 0
+    waits = len(words) > 2 and first <= int(words[-1], 16) < first + _SYSCALL_BYTES
+    return waits and _was_set()
+
+
+def _was_set() -> bool:
+    """Tell whether the program has set the number of threads: to do so tells MKL something too."""
+    torch: Any = sys.modules.get("torch")
+    paths = [path for _, _, path in _mapped("x") if path.rpartition("/")[2].startswith(_TORCH)]
+    if torch is None or not paths:
+        return False
+    loaded = ctypes.CDLL(paths[0], mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    if not hasattr(loaded, _DYNAMIC):
+        return not torch.backends.mkl.is_available()
+    return bool(getattr(loaded, _DYNAMIC)() == 0)
 
 
 def _settle() -> None:

@@ -50,6 +50,7 @@ class World:
         self.files = open_files(ledger)
         self.pipes = [Pipe(fds) for fds in open_pipes(ledger)]
         self.memory = shared.Memory()
+        self.has_torch_pool = pools.has_torch_pool()
         self.kept = [keep(ledger, path, base) for path, base in ledger.written.items()]
         self.streams = {fd: stream for fd in open_fds() if (stream := stream_of(fd, ledger)) >= 0}
         self.terminals = {stream: _is_terminal(fd) for fd, stream in self.streams.items()}
@@ -87,6 +88,8 @@ class World:
         os.environ.update(env)
         _set_random_states(self.ledger, self.random)
         multiproc.rename(self.pid)
+        if self.has_torch_pool:
+            pools.renew_torch_pool()
         self._settle()
 
     def _check(self, fds: Sequence[int]) -> None:

@@ -1,7 +1,9 @@
 # mypy: ignore-errors
 import multiprocessing
 import random
+import sys
 
+sys.stdout.reconfigure(line_buffering=True)
 random.seed(7)
 SCALE = 3
 
@@ -25,27 +27,26 @@ def put(queue, number):
     queue.put((number, square))
 
 
+def apart(function, *args):
+    worker = multiprocessing.Process(target=function, args=args)
+    worker.start()
+    worker.join()
+    return worker
+
+
 names = ["apple", "pear", "plum", "fig"]
-with multiprocessing.Pool(2) as pool:
+with multiprocessing.Pool(1) as pool:
     prices = pool.map(price, names)
 print(prices)
 total = sum(prices)
 print(total, random.random())
-workers = []
-for name, value in zip(names, prices):
-    worker = multiprocessing.Process(target=keep, args=(name, value))
-    worker.start()
-    workers.append(worker)
-for worker in workers:
-    worker.join()
+workers = [apart(keep, name, value) for name, value in zip(names, prices)]
 print([worker.exitcode for worker in workers])
 text = open("plum.out").read()
 print("plum", text)
-queue = multiprocessing.Queue()
-worker = multiprocessing.Process(target=put, args=(queue, 5))
-worker.start()
-pair = queue.get(timeout=5)
-worker.join()
+queue = multiprocessing.SimpleQueue()
+print(apart(put, queue, 5).is_alive())
+pair = None if queue.empty() else queue.get()
 print(pair)
 value = multiprocessing.Value("i", 4)
 value.value += 1
