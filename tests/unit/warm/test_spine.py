@@ -53,6 +53,11 @@ while time.monotonic() < until:
         count += 1
 print(count > 5)
 """
+WITH_THREAD = RAISING.replace(
+    "count = 0\n",
+    "import threading\nthreading.Thread(target=time.sleep, args=(30,), daemon=True).start()\n"
+    "count = 0\n",
+)
 EACH_PYTHON = pytest.mark.parametrize("python", sorted(PYTHONS))
 
 
@@ -83,4 +88,12 @@ def test_a_program_as_deep_as_it_can_be_does_not_fail_of_us(stage: Stage, python
 @EACH_PYTHON
 def test_an_exception_from_the_handler_of_a_signal_is_never_lost(stage: Stage, python: str) -> None:
     done = run(stage, PYTHONS[python], RAISING)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@EACH_PYTHON
+def test_an_exception_from_a_handler_is_not_lost_either_where_a_thread_gets_the_signal(
+    stage: Stage, python: str
+) -> None:
+    done = run(stage, PYTHONS[python], WITH_THREAD)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")

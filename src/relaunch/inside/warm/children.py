@@ -66,7 +66,7 @@ def _wrap(
                 before()
             return real(*args, **kwargs)
         except BaseException as error:  # as if it came from the function itself
-            error.__traceback__ = None
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
 
     call.__name__ = call.__qualname__ = name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import cuda, questions, quiet
+from . import cuda, held, questions, quiet
 from .callers import LIBRARIES, LIBRARY, imports, shows_lines
 from .native import READERS, SEEDS, TORCH, watch_reader, watch_seed, watch_torch
 from .states import folder_of, kind_of
@@ -47,6 +47,8 @@ def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
             handler(args, frame)
         except Exception as error:
             ledger.lose_sight(f"{event} was not understood: {error}")
+            if held.is_theirs(error):
+                raise
         finally:
             quiet.leave(before)
 

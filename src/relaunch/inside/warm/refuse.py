@@ -11,7 +11,7 @@ import signal
 import stat
 import sys
 
-from . import cuda, opened, pools, shared
+from . import cuda, held, opened, pools, shared
 from . import ledger as _ledger
 from .kept import ALL_BYTES, FILE_BYTES
 from .ledger import Ledger
@@ -44,6 +44,8 @@ def refuse(own_children: Collection[int], apart: bool = False) -> str:
             or pools.unsafe()
         )
     except Exception as error:
+        if held.is_theirs(error):
+            raise
         return f"the process cannot be examined: {type(error).__name__}: {error}"
 
 

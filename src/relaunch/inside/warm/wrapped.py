@@ -10,6 +10,7 @@ import os
 import posix
 import sys
 
+from . import held
 from .callers import from_makedirs, kind_only, shows_lines
 
 TYPE_CHECKING = False
@@ -62,6 +63,8 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
                 measured.add(path)
         except Exception as error:
             ledger.lose_sight(f"os.{name} was not understood: {error}")
+            if held.is_theirs(error):
+                raise
 
     # An exception goes on as if it came from the function itself: without this frame.
     if follows:
@@ -79,7 +82,7 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
                     note(path, dir_fd, sys._getframe(1))
                 return real(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
             except BaseException as error:
-                error.__traceback__ = None
+                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                 raise
 
         new: Any = stat
@@ -93,7 +96,7 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
                         note(path, dir_fd, frame)
                 return real(path, dir_fd=dir_fd)
             except BaseException as error:
-                error.__traceback__ = None
+                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                 raise
 
         new = lstat
@@ -123,7 +126,7 @@ def _wrap_access(ledger: Ledger) -> None:
                 follow_symlinks=follow_symlinks,
             )
         except BaseException as error:
-            error.__traceback__ = None
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
 
     _disguise(access, real)
@@ -136,7 +139,7 @@ def _wrap_access(ledger: Ledger) -> None:
             ledger.follow(ledger.full(path, dir_fd), os.fsdecode(target))
             return target
         except BaseException as error:
-            error.__traceback__ = None
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
 
     _disguise(readlink, real_link)
@@ -149,7 +152,7 @@ def _wrap_access(ledger: Ledger) -> None:
                 ledger.use_stdin()
             return real_read(fd, length)
         except BaseException as error:
-            error.__traceback__ = None
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
 
     _disguise(read, real_read)
@@ -187,7 +190,7 @@ def _wrap_stdin(ledger: Ledger) -> None:
             try:
                 return super().readinto(buffer)
             except BaseException as error:
-                error.__traceback__ = None
+                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                 raise
 
         def readall(self) -> Any:
