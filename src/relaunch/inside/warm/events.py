@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import cuda, held, questions, quiet
+from . import clocks, cuda, held, questions, quiet
 from .callers import LIBRARIES, LIBRARY, imports, shows_lines
 from .native import READERS, SEEDS, TORCH, watch_reader, watch_seed, watch_torch
 from .states import folder_of, kind_of
@@ -209,7 +209,7 @@ class _Events:
     def _import(self, args: Any, _: FrameType) -> None:
         name = args[0]
         self.ledger.add("imported", name)
-        cared_for = name in SEEDS or name in READERS or name in (cuda.MODULE, TORCH)
+        cared_for = name in SEEDS or name in READERS or name in (cuda.MODULE, clocks.MODULE, TORCH)
         if cared_for and name not in self._importing | {*sys.modules}:
             self._importing.add(name)
             # Loaded here, so that nobody can have its functions before they are wrapped.
@@ -223,6 +223,8 @@ class _Events:
                 watch_seed(self.ledger, module)
             elif name == TORCH:
                 watch_torch(self.ledger, module)
+            elif name == clocks.MODULE:
+                clocks.care_for(module)
             elif name == cuda.MODULE:
                 cuda.watch(module, lambda frame: self.ledger.first_use(frame))
             else:

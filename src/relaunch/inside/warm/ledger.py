@@ -13,7 +13,7 @@ import posix
 import stat
 import sys
 
-from . import hearsay
+from . import clocks, hearsay
 from .events import hook_of
 from .forked import Forked
 from .native import UNSEEN, watch_seed
@@ -126,6 +126,7 @@ class Ledger:
         if "random" in sys.modules:
             watch_seed(self, sys.modules["random"])
         wrap(self)
+        clocks.stand_in()
         self.forked.install()
         sys.addaudithook(hook_of(self))
 

@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 
-from . import begin, children, held, morph, refusals, sites, spine, wire, world
+from . import begin, children, clocks, held, morph, refusals, sites, spine, wire, world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class Camera:
                 mark = self._mark()
                 state = world.World(self.ledger)
                 elapsed = program.elapsed
+                clocks.hold()
                 pid = self._fork(program.apart)
         except Exception as error:  # as when memory is exhausted: the program must not fail of us
             if held.is_theirs(error):
@@ -253,6 +254,7 @@ class Camera:
             program.want([*self.spec.get("at", ()), *order.at])
             program.due_at = time.perf_counter() + program.often
             self.link = self._running(elapsed, program.flags.fd)
+            clocks.go_on()
         except Exception as error:  # whatever it is, another way must be taken
             order.answer(f"{type(error).__name__}: {error}")
             os._exit(0)

@@ -1,0 +1,35 @@
+"""What a resumed program reads from the clocks that count what it has used."""
+
+import pytest
+from tests.unit.warm.resuming import PYTHONS
+
+PROGRAM = """\
+import os, time
+def used():
+    return [time.process_time(), time.thread_time(), sum(os.times()[:2])]
+def work():
+    until = time.process_time() + 0.3
+    while time.process_time() < until:
+        pass
+began = used()
+work()
+print("half")
+import resource
+usage = resource.getrusage(resource.RUSAGE_SELF)
+print(usage.ru_utime + usage.ru_stime > 0.1)
+print([now - then > 0.1 for now, then in zip(used(), began)])
+"""
+LINE = 10
+
+
+@pytest.mark.parametrize("python", sorted(PYTHONS))
+def test_cpu_clocks_do_not_go_back_at_a_snapshot_nor_at_one_of_a_resumed_run(warm, python):
+    expected = "half\nTrue\n[True, True, True]\n"
+    warm.write("train.py", PROGRAM)
+    run = warm.rl("warm", "--at", f"train.py:{LINE}", "--", PYTHONS[python], "train.py")
+    assert run.stdout == expected
+    for at in (LINE, LINE + 1):
+        warm.write("train.py", PROGRAM + f"\n# after {at}\n")
+        again = warm.rl("warm", "--at", f"train.py:{LINE + 1}")
+        assert f"rl: resumed at train.py:{at} " in again.stderr
+        assert again.stdout == expected
