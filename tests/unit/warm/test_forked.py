@@ -347,6 +347,22 @@ def test_a_line_that_was_torn_makes_us_blind(program: Program) -> None:
     assert program.refused == "it forked a process, whose doings are not known"
 
 
+def test_a_program_that_closed_what_it_did_not_open_is_blind(program: Program) -> None:
+    (program.folder / "data").write_text("x" * 2_000_000)
+    run(
+        program,
+        """
+        child(lambda: None)
+        number = ledger.forked._fd
+        os.close(number)
+        os.dup2(os.open("data", os.O_RDWR), number)
+        snapshot()
+        """,
+    )
+    assert program.refused == "it forked a process, whose doings are not known"
+    assert (program.folder / "data").stat().st_size == 2_000_000
+
+
 def test_a_resumed_program_forks_anew(program: Program) -> None:
     (program.folder / "data").write_text("1")
     run(

@@ -174,6 +174,8 @@ class Forked:
         """
         if self._memory is None:
             return ""
+        if identity_of(self._fd) != self._identity:  # the program closed it, as all it did not know
+            return _LOST
         while True:
             heard = self._heard
             for pid, start in [*self._known]:
