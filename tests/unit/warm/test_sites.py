@@ -7,10 +7,11 @@ import importlib.util
 import itertools
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from relaunch.inside.warm import linetable, morph, sites
+from relaunch.inside.warm import linetable, morph, sites, spine
 from relaunch.inside.warm.compare import Source
 
 MODULES = ["random", "textwrap", "dataclasses", "heapq", "argparse", "fractions", "tempfile"]
@@ -32,7 +33,7 @@ def _run(source: Source, ask: bool) -> tuple[types.ModuleType, list[int]]:
 
     stop.__name__ = sites.STOP
     plain = compile(sites.instrument(source.tree, 1000), source.file, "exec", dont_inherit=True)
-    code = morph.padded(sites.finished(plain, lambda _: ask, stop))
+    code = morph.padded(sites.finished(plain, lambda _: ask, stop, {}))
     module = types.ModuleType("sited")
     module.__file__ = source.file
     exec(code, vars(module))
@@ -71,7 +72,7 @@ def test_each_stop_is_found_in_the_bytes(name: str) -> None:
         raise AssertionError(number)
 
     stop.__name__ = sites.STOP
-    code = sites.finished(plain, lambda _: False, stop)
+    code = sites.finished(plain, lambda _: False, stop, {})
     found: dict[int, int] = {}
     for one in sites.codes_of(code):
         assert not [word for word in one.co_names if word.startswith("__rl_")]
@@ -119,3 +120,43 @@ def test_numbers_stay_apart_for_any_count_of_sites() -> None:
     module, stopped = _run(source, ask=True)
     assert [getattr(module, f"a{n}") for n in range(700)] == [*range(700)]
     assert stopped == [*itertools.islice(itertools.count(1000), 701)]
+
+
+BUSY = """\
+def busy(n):
+    total = 0
+    for i in range(n):
+        total += i
+        if i % 2:
+            total -= 1
+    return total
+"""
+
+
+def test_what_was_passed_is_closed_busy_loops_too_and_opened_again() -> None:
+    program = spine.Program()
+    loaded = program.load(BUSY, "busy.py")
+    passed: list[int] = []
+    program.often = 0.0
+    program.due_at = 0.0
+    program.shoot = lambda _, number, __: bool(passed.append(number))  # type: ignore[func-returns-value]
+    names: dict[str, Any] = {}
+    exec(loaded.code, names)
+
+    def sites_asked(n: int) -> set[int]:
+        passed.clear()
+        program.flags.set(loaded.first, loaded.end)
+        assert names["busy"](n) == sum(range(n)) - n // 2
+        return {*passed}
+
+    first = sites_asked(4)
+    assert len(first) == 8
+    later = sites_asked(4)
+    assert later
+    assert later <= loaded.doors
+    for _ in range(1000):  # until two visits follow each other quickly, on a busy machine too
+        if not sites_asked(100):
+            break
+    assert sites_asked(100) == set()
+    loaded.open()
+    assert sites_asked(4) == first

@@ -11,7 +11,17 @@ CPython 3.11, 3.12 and 3.13; `works()` proves it on this very interpreter before
 from __future__ import annotations
 
 import sys
-from ctypes import PyDLL, c_bool, c_int, c_void_p, cast, py_object, sizeof
+from ctypes import (
+    PyDLL,
+    c_bool,
+    c_int,
+    c_void_p,
+    cast,
+    memmove,
+    py_object,
+    sizeof,
+    string_at,
+)  # fmt: skip
 from types import CodeType, FrameType, FunctionType
 
 TYPE_CHECKING = False
@@ -153,6 +163,18 @@ def _moved(
         _drop(value)
         return inner
     return value
+
+
+def rewrite(code: CodeType, at: int, old: bytes, new: bytes) -> bool:
+    """Write instructions over others of the same length, in place; False if those are not there.
+
+    No frame may be in the middle of them.
+    """
+    address = id(code) + _BYTECODE + at
+    if string_at(address, len(old)) != old:
+        return False
+    memmove(address, new, len(new))
+    return True
 
 
 # --- proof

@@ -2,7 +2,8 @@
 
 Each place is a *site* with a number and a byte. `if <byte>: stop(<number>)` costs a few nanoseconds
 while the byte is zero, and the program cannot see any of it: byte and function are constants of the
-code object, put there after compiling in place of names.
+code object, put there after compiling in place of names. A site that was passed can be closed: then
+a jump stands there, which costs next to nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +28,18 @@ _CACHE, _CALL, _EXTENDED, _JUMP, _LOAD_CONST, _LOAD_GLOBAL, _LOAD_NAME, _NOP, _P
     for name in ("CACHE", "CALL", "EXTENDED_ARG", "JUMP_FORWARD", "LOAD_CONST", "LOAD_GLOBAL",
                  "LOAD_NAME", "NOP", "PUSH_NULL")
 )  # fmt: skip
+_JUMP_BACK = opmap["JUMP_BACKWARD"]
+_IF_FALSE = {
+    opmap[name]: way
+    for name, way in (("POP_JUMP_IF_FALSE", 1), ("POP_JUMP_FORWARD_IF_FALSE", 1),
+                      ("POP_JUMP_BACKWARD_IF_FALSE", -1))
+    if name in opmap
+}  # fmt: skip
+_IF_TRUE = frozenset(
+    opmap[name]
+    for name in ("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE")
+    if name in opmap
+)
 _SMALL = (_LOAD_CONST, opmap.get("LOAD_SMALL_INT", -1))
 _NULL_LAST = sys.version_info >= (3, 13)
 _CALL_UNITS = {(3, 11): 5, (3, 12): 4}.get(sys.version_info[:2], 4)
@@ -38,11 +51,15 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 class Block:
     """A list of statements of a file, in which each place before, between and after has a site."""
 
-    def __init__(self, first: int, path: tuple[Any, ...], body: list[ast.stmt]) -> None:
+    def __init__(
+        self, first: int, path: tuple[Any, ...], body: list[ast.stmt], repeats: bool
+    ) -> None:
         """`first` is the number of its first site, `path` the way to it from the file's top."""
         self.first = first
         self.path = path
         self.body = body
+        self.repeats = repeats
+        """It is the body of a function or a loop."""
 
     @property
     def end(self) -> int:
@@ -54,21 +71,21 @@ def blocks(tree: ast.Module) -> list[Block]:
     """List the blocks of a file that have sites, numbered in the order of the text."""
     found: list[Block] = []
     count = 0
-    for path, body in _walk(tree):
-        found.append(Block(count, path, body))
+    for path, body, repeats in _walk(tree):
+        found.append(Block(count, path, body, repeats))
         count += len(body) + 1
     return found
 
 
 def _walk(
     node: ast.AST, path: tuple[Any, ...] = (), dead: bool = False
-) -> Iterator[tuple[tuple[Any, ...], list[ast.stmt]]]:
+) -> Iterator[tuple[tuple[Any, ...], list[ast.stmt], bool]]:
     """Give path and statements of every block below a node, outer ones first."""
     for field, body in bodies(node):
         inner = (*path, field)
         still = dead or not _can_stop(field)
         if body and not still and not isinstance(node, ast.ClassDef):
-            yield inner, body
+            yield inner, body, field == "body" and isinstance(node, (*FUNCTIONS, *LOOPS))
         for number, statement in enumerate(body):
             below = still and not isinstance(statement, FUNCTIONS)
             yield from _walk(statement, (*inner, number), below)
@@ -198,20 +215,32 @@ def _question(number: int, where: tuple[int, int]) -> ast.stmt:
 # --- after compiling
 
 
-def finished(code: CodeType, flag_of: Callable[[int], object], stop: object) -> CodeType:
-    """Put flags and `stop` themselves in the place of their names, here and in all code below."""
+Skips = dict[int, "tuple[int, bytes, bytes] | None"]
+"""Of sites: where the question begins, how it does, and the jump in its place."""
+
+
+def finished(
+    code: CodeType, flag_of: Callable[[int], object], stop: object, skips: Skips
+) -> CodeType:
+    """Put flags and `stop` themselves in the place of their names, here and in all code below.
+
+    `skips` learns how each site can be closed; None if it stands several times.
+    """
     consts = [
-        finished(const, flag_of, stop) if isinstance(const, CodeType) else const
+        finished(const, flag_of, stop, skips) if isinstance(const, CodeType) else const
         for const in code.co_consts
     ]
     ours = {n: name for n, name in enumerate(code.co_names) if name.startswith("__rl_")}
     raw = bytearray(code.co_code)
     stop_at = -1
-    for start, end, index in _loads(raw, ours) if ours else ():
+    for start, end, index, skip in _loads(raw, ours) if ours else ():
         name = ours[index]
         if name != STOP:
+            number = int(name[len(_FLAG) - 4 : -2])
             _write(raw, start, end, len(consts), called=False)
-            consts.append(flag_of(int(name[len(_FLAG) - 4 : -2])))
+            question = bytes(raw[start : start + len(skip)])
+            skips[number] = None if number in skips else (start, question, skip)
+            consts.append(flag_of(number))
             continue
         if stop_at < 0:
             stop_at = len(consts)
@@ -237,18 +266,38 @@ def _instructions(raw: bytes | bytearray) -> Iterator[tuple[int, int, int, int]]
         start, extended = at, 0
 
 
-def _loads(raw: bytearray, ours: dict[int, str]) -> Iterator[tuple[int, int, int]]:
-    """Give the room of each load of one of our names and its attribute, and the name."""
+def _loads(raw: bytearray, ours: dict[int, str]) -> Iterator[tuple[int, int, int, bytes]]:
+    """Give the room of each load of one of our names and its attribute, the name, and its skip."""
     found = -1
     first = 0
-    for start, end, op, arg in list(_instructions(raw)):
+    every = list(_instructions(raw))
+    for at, (start, end, op, arg) in enumerate(every):
         if found >= 0:
-            yield first, end, found
+            yield first, end, found, _skip(first, every[at + 1 : at + 3])
             found = -1
         elif op in (_LOAD_GLOBAL, _LOAD_NAME):
             index = arg >> 1 if op == _LOAD_GLOBAL else arg
             if index in ours:
                 found, first = index, start
+
+
+def _skip(start: int, following: list[tuple[int, int, int, int]]) -> bytes:
+    """Return the jump that goes where the question goes while its byte is zero; empty if none."""
+    for _, end, op, arg in following:
+        if op in _IF_FALSE:
+            return _jump(start, end + 2 * arg * _IF_FALSE[op])
+        if op in _IF_TRUE:
+            return _jump(start, end)
+    return b""
+
+
+def _jump(start: int, target: int) -> bytes:
+    op = _JUMP if target > start else _JUMP_BACK
+    units = abs(target - start - 2) // 2
+    if units > 0xFF:  # a prefix moves the place from which is counted
+        units = abs(target - start - 4) // 2
+        return bytes((_EXTENDED, units >> 8, op, units & 0xFF)) if units <= 0xFFFF else b""
+    return bytes((op, units))
 
 
 def _write(raw: bytearray, start: int, end: int, index: int, *, called: bool) -> None:

@@ -34,6 +34,8 @@ _WORTH = 0.03
 """Seconds of work after which a snapshot before an edited statement is worth its fork."""
 _SPACING = 0.1
 """Of the time that the program has run, between two snapshots: closer ones would be thinned out."""
+_BUSY = 3e-5
+"""Seconds between two visits of a place that is so busy that even a question would be felt."""
 _GENERATORS = 0x2A0
 _TURNED = bytes([1, *bytes(255)])
 """To make of the sites that were passed those that were not."""
@@ -51,7 +53,12 @@ class Loaded:
     """One version of a source file that is or was in use."""
 
     def __init__(
-        self, source: compare.Source, first: int, code: CodeType, rewrite: Rewrite | None
+        self,
+        source: compare.Source,
+        first: int,
+        code: CodeType,
+        skips: sites.Skips,
+        rewrite: Rewrite | None,
     ) -> None:
         self.rewrite = rewrite
         self.source = source
@@ -59,6 +66,30 @@ class Loaded:
         self.end = first + source.size
         self.code = code
         self.stale = False
+        self.doors = frozenset(
+            first + block.first + index
+            for block in source.blocks
+            if block.repeats
+            for index in (0, 1)[sites.is_prelude(0, block.body[0]) :][:1]
+        )
+        """The first sites of functions and loops: by them comes what runs for long."""
+        self._skips = skips
+        self._closed: dict[int, list[CodeType]] = {}
+
+    def close(self, number: int, code: CodeType) -> None:
+        """Ask no more at a site, in this code: it runs there as if there were none."""
+        skip = self._skips.get(number)
+        if skip and skip[2]:
+            self._closed.setdefault(number, []).append(code)  # first: a handler may raise any time
+            morph.rewrite(code, *skip)
+
+    def open(self, numbers: Iterable[int] | None = None) -> None:
+        """Ask again at sites that were closed, all if none are named."""
+        for number in [*self._closed] if numbers is None else numbers:
+            for code in self._closed.pop(number, ()):
+                at, question, skip = self._skips[number] or (0, b"", b"")
+                if not any(morph.rewrite(code, at, old, question) for old in (skip, question)):
+                    raise CannotResume(f"{code.co_qualname} is being watched")
 
     def site(self, path: tuple[Any, ...], index: int) -> int:
         """Return the number of a site in this version."""
@@ -120,6 +151,8 @@ class Program:
         """The sites there."""
         self.edited: set[int] = set()
         """The sites before statements that were edited last."""
+        self.visits: dict[int, float] = {}
+        """When doors were passed that are asked at the next visit too."""
         self.resumed = self.began
         self.dearest = 0.0
         """What a snapshot of this process took at the most."""
@@ -186,8 +219,9 @@ class Program:
             tree = copy.deepcopy(tree)
             rewrite(tree, text)
         plain = compile(tree, file, "exec", dont_inherit=True)
-        code = morph.padded(sites.finished(plain, self.flags.flag, self.call))
-        loaded = Loaded(source, first, code, rewrite)
+        skips: sites.Skips = {}
+        code = morph.padded(sites.finished(plain, self.flags.flag, self.call, skips))
+        loaded = Loaded(source, first, code, skips, rewrite)
         self.seen += known or bytes(source.size)
         self.flags.set(loaded.first, loaded.end)
         self.files[file] = loaded
@@ -204,7 +238,9 @@ class Program:
 
     def _heed(self, loaded: Loaded) -> None:
         file = loaded.source.file
-        self.wanted.update(loaded.at(line) for name, line in self.asked if _is_named(file, name))
+        numbers = [loaded.at(line) for name, line in self.asked if _is_named(file, name)]
+        loaded.open(numbers)
+        self.wanted.update(numbers)
 
     def place_of(self, frame: FrameType | None) -> str:
         """Say by file and line which statement of the project is being executed; empty if none."""
@@ -255,6 +291,24 @@ class Program:
         self.seen[number] = 1
         if number < self.told_end:
             self.told[number] = 1
+        self._close(number, _getframe(2).f_code)
+
+    def _close(self, number: int, code: CodeType) -> None:
+        """Ask no more at a site that was passed, unless it is a door that is not busy.
+
+        How busy a door is tell two visits, one right after the other.
+        """
+        loaded = self.version(number)
+        if number in loaded.doors:
+            now = perf_counter()
+            before = self.visits.pop(number, None)
+            if before is None:
+                self.visits[number] = now
+                self.flags.set(number, number + 1)
+                return
+            if now - before > _BUSY:
+                return
+        loaded.close(number, code)
 
     def _pass(self, number: int) -> None:
         """Let the program go on that is as deep as it can be: it must not fail of us."""
@@ -325,6 +379,7 @@ class Program:
             edits = compare.first_edits(old.source, new.source)
             self.edited.update(new.first + number for number in edits)
             old.stale = True
+            old.open()
             self.flags.set(old.first, old.end)
             self._check(old, new, stack)
             if moves.any:
