@@ -363,6 +363,13 @@ def test_where_no_snapshot_can_be_kept_the_program_runs_plainly_and_the_next_lin
     assert "resumed at" in warm.rl("warm").stderr
 
 
+def test_there_is_a_snapshot_right_after_the_imports(warm):
+    warm.write("slow.py", "import time\ntime.sleep(0.2)\n")
+    warm.write("train.py", "import slow\nprint(slow)\nimport slow as late\na = 1\nprint(a)\n")
+    first(warm)
+    assert "train.py:4" in [one["at"] for one in snapshots(warm)]
+
+
 def test_a_traceback_that_was_shown_keeps_its_lines(warm):
     lines = (
         "import atexit, time\natexit.register(lambda: last())\ndef last():\n    time.sleep(0.2)\n"
@@ -412,15 +419,50 @@ def test_verify_finds_what_a_cold_run_does_otherwise(warm):
     same = warm.rl("warm", "--verify")
     assert same.returncode == 0
     assert "verified" in same.stderr
-    warm.write("train.py", BEGIN.replace("begin", "{os.getpid()}").replace('"{', 'f"{'))
-    first(warm)
+    first_line = 'begun = os.getpid(); print("begin", time.perf_counter_ns())'
+    script = BEGIN.replace('print("begin")', first_line)
+    warm.write("train.py", script + "print('same process:', begun == os.getpid())\n")
+    first(warm, "--at", "train.py:5")
     other = warm.rl("warm", "--verify")
     assert other.returncode == 1
-    assert "NOT as a cold run: standard output differs in line 1" in other.stderr
+    difference = "standard output differs in line 2: `same process: False` warm, "
+    assert f"NOT as a cold run: {difference}" in other.stderr
+    assert "rl: lines that no two cold runs have in common were left out: 1" in other.stderr
     place = other.stderr.partition("resumed at ")[2].split()[0]
     assert f"resumed at {place} " not in warm.rl("warm").stderr
     verdict = trial(warm, "2.2", "verified.json")
-    assert verdict["difference"].startswith("standard output differs in line 1")
+    assert verdict["difference"].startswith(difference)
+
+
+def test_what_no_two_cold_runs_have_in_common_is_not_held_against_a_place(warm):
+    edit(warm, "print(time.perf_counter_ns())", "print('end')")
+    first(warm)
+    done = warm.rl("warm", "--verify")
+    assert done.returncode == 0
+    assert "rl: verified: a cold run told the same" in done.stderr
+    assert "rl: lines that no two cold runs have in common were left out: 1\n" in done.stderr
+    place = done.stderr.partition("resumed at ")[2].split()[0]
+    assert f"resumed at {place} " in warm.rl("warm").stderr
+    left_out = "lines that no two cold runs have in common were left out: 1"
+    assert trial(warm, "1.2", "verified.json") == {
+        "against": "1.3", "difference": "", "left_out": left_out,
+    }  # fmt: skip
+    assert left_out in warm.rl("show", "1.2").stdout
+
+
+def test_an_exit_code_that_is_another_in_every_cold_run_is_left_out(warm):
+    count = "n = len(open('count.txt', 'a+').read()); open('count.txt', 'a').write('x')"
+    edit(warm, "import random", "n = os.getpid() % 100", "print('end')", "sys.exit(n + 1)")
+    first(warm)
+    done = warm.rl("warm", "--verify")
+    assert "rl: verified: a cold run told the same" in done.stderr
+    words = "the exit code, which two cold runs do not have in common, was left out"
+    assert f"rl: {words}" in done.stderr
+
+
+def test_a_cold_run_that_was_interrupted_bans_nothing(warm):
+    run = "if 'cold' in open('mode.txt').read(): print('ready', flush=True); time.sleep(60)"
+    assert run
 
 
 def test_every_save_is_a_relaunch(warm):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 from . import sites
 from .choice import deepest_first
 
@@ -20,12 +18,9 @@ MOST = 24
 
 def is_past_imports(snapshot: Snapshot, script: compare.Source, first: int) -> bool:
     """Tell whether the imports at the top of the script were done."""
+    last = sites.past_imports(script.tree.body)
     seen = snapshot.seen_of(first, script)
-    last = 0
-    for index, statement in enumerate(script.tree.body):
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            last = index + 1
-    return any(seen[last : len(script.tree.body) + 1])
+    return snapshot.site == first + last or any(seen[last : len(script.tree.body) + 1])
 
 
 def is_wanted(

@@ -186,6 +186,12 @@ def is_prelude(index: int, statement: ast.stmt) -> bool:
     return (index == 0 and is_docstring(statement)) or _is_future(statement)
 
 
+def past_imports(body: list[ast.stmt]) -> int:
+    """Return the index after the last import at the top level of a script."""
+    imports = (ast.Import, ast.ImportFrom)
+    return max((n + 1 for n, one in enumerate(body) if isinstance(one, imports)), default=0)
+
+
 def _is_future(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
 

@@ -67,10 +67,9 @@ class Loaded:
         self.code = code
         self.stale = False
         self.doors = frozenset(
-            first + block.first + index
+            first + block.first + sites.is_prelude(0, block.body[0])
             for block in source.blocks
             if block.repeats
-            for index in (0, 1)[sites.is_prelude(0, block.body[0]) :][:1]
         )
         """The first sites of functions and loops: by them comes what runs for long."""
         self._skips = skips
@@ -153,6 +152,8 @@ class Program:
         """The sites before statements that were edited last."""
         self.visits: dict[int, float] = {}
         """When doors were passed that are asked at the next visit too."""
+        self.past_imports = -1
+        """The site after the imports of the script."""
         self.resumed = self.began
         self.dearest = 0.0
         """What a snapshot of this process took at the most."""
@@ -225,6 +226,8 @@ class Program:
         self.seen += known or bytes(source.size)
         self.flags.set(loaded.first, loaded.end)
         self.files[file] = loaded
+        if not self.versions:
+            self.past_imports = first + sites.past_imports(source.tree.body)
         self.versions.append(loaded)
         self._heed(loaded)
         return loaded
@@ -281,6 +284,9 @@ class Program:
         self.flags.clear(number)
         now = perf_counter()
         due = now >= self.due_at or number in self.wanted
+        if number == self.past_imports:
+            # Most edits leave these alone; the ladder keeps this one when others are thinned out.
+            due = due or now - self.began > self.often
         if number in self.edited:
             # The next edit is probably here too; and to come here again takes longer than a fork.
             due = due or now - self.resumed > max(_WORTH, 2 * self.dearest)
