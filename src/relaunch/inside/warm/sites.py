@@ -41,9 +41,11 @@ _IF_TRUE = frozenset(
     if name in opmap
 )
 _SMALL = (_LOAD_CONST, opmap.get("LOAD_SMALL_INT", -1))
+_NOTHING = bytes((_PUSH_NULL, 0))
 _NULL_LAST = sys.version_info >= (3, 13)
 _CALL_UNITS = {(3, 11): 5, (3, 12): 4}.get(sys.version_info[:2], 4)
 """A call and its caches."""
+_LOAD = ast.Load()
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -208,14 +210,12 @@ def _end_of(statement: ast.stmt) -> tuple[int, int]:
 
 def _question(number: int, where: tuple[int, int]) -> ast.stmt:
     """Write `if flag.x: stop.x(number)`; the attributes make room for what will stand there."""
-    flag = ast.Attribute(ast.Name(_FLAG % number, ast.Load()), "x", ast.Load())
-    stop = ast.Attribute(ast.Name(STOP, ast.Load()), "x", ast.Load())
-    call = ast.Expr(ast.Call(stop, [ast.Constant(number)], []))
-    question = ast.If(flag, [call], [])
-    for node in ast.walk(question):
-        node.lineno, node.col_offset = where  # type: ignore[attr-defined]
-        node.end_lineno, node.end_col_offset = where  # type: ignore[attr-defined]
-    return question
+    line, column = where
+    at = {"lineno": line, "end_lineno": line, "col_offset": column, "end_col_offset": column}
+    flag = ast.Attribute(ast.Name(_FLAG % number, _LOAD, **at), "x", _LOAD, **at)
+    stop = ast.Attribute(ast.Name(STOP, _LOAD, **at), "x", _LOAD, **at)
+    call = ast.Call(stop, [ast.Constant(number, None, **at)], [], **at)
+    return ast.If(flag, [ast.Expr(call, **at)], [], **at)
 
 
 # --- after compiling
@@ -308,16 +308,16 @@ def _jump(start: int, target: int) -> bytes:
 
 def _write(raw: bytearray, start: int, end: int, index: int, *, called: bool) -> None:
     """Write the load of a constant, and a jump over what is left of the room."""
-    units = [(_EXTENDED, index >> shift & 0xFF) for shift in (24, 16, 8) if index >> shift]
-    units.append((_LOAD_CONST, index & 0xFF))
+    load = bytes((_LOAD_CONST, index & 0xFF))
+    for shift in (8, 16, 24):
+        if index >> shift:
+            load = bytes((_EXTENDED, index >> shift & 0xFF)) + load
     if called:  # a function that is called has a nothing beside it
-        units.insert(len(units) if _NULL_LAST else 0, (_PUSH_NULL, 0))
-    left = (end - start) // 2 - len(units)
+        load = load + _NOTHING if _NULL_LAST else _NOTHING + load
+    left = (end - start - len(load)) // 2
     if left:
-        units.append((_JUMP, left - 1))
-        units += [(_NOP, 0)] * (left - 1)
-    for number, unit in enumerate(units):
-        raw[start + 2 * number : start + 2 * number + 2] = bytes(unit)
+        load += bytes((_JUMP, left - 1)) + bytes((_NOP, 0)) * (left - 1)
+    raw[start:end] = load
 
 
 def stop_calls(code: CodeType) -> dict[int, int]:
