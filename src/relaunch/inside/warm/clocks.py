@@ -135,7 +135,7 @@ class _Clock:
             more = _added(self._which(args)) if _more else None
             return self._add(value, more) if more else value
         except BaseException as error:  # it goes on without this frame
-            error.__traceback__ = None
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
 
     def __repr__(self) -> str:
