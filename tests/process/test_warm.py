@@ -450,19 +450,19 @@ def test_what_no_two_cold_runs_have_in_common_is_not_held_against_a_place(warm):
     assert left_out in warm.rl("show", "1.2").stdout
 
 
-def test_an_exit_code_that_is_another_in_every_cold_run_is_left_out(warm):
-    count = "n = len(open('count.txt', 'a+').read()); open('count.txt', 'a').write('x')"
-    edit(warm, "import random", "n = os.getpid() % 100", "print('end')", "sys.exit(n + 1)")
-    first(warm)
-    done = warm.rl("warm", "--verify")
-    assert "rl: verified: a cold run told the same" in done.stderr
-    words = "the exit code, which two cold runs do not have in common, was left out"
-    assert f"rl: {words}" in done.stderr
-
-
 def test_a_cold_run_that_was_interrupted_bans_nothing(warm):
-    run = "if 'cold' in open('mode.txt').read(): print('ready', flush=True); time.sleep(60)"
-    assert run
+    warm.write(
+        "train.py",
+        "import os, time\nopen(f'begun-{os.getpid()}', 'w').close()\ntime.sleep(2)\nprint('end')\n",
+    )
+    first(warm, "--at", "train.py:4")
+    process = warm.start(["rl", "warm", "--verify"])
+    wait_until(lambda: len([*warm.project.glob("begun-*")]) == 2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert b"rl: not verified: the cold run was interrupted" in errors
+    assert process.returncode == 1
+    assert "resumed at train.py:4 " in warm.rl("warm").stderr
 
 
 def test_every_save_is_a_relaunch(warm):

@@ -263,8 +263,11 @@ def _verified(trial: Trial) -> str:
     found = look_back.verified(trial)
     if not found:
         return ""
-    cold, difference = (draw.clean(str(found.get(key, ""))) for key in ("against", "difference"))
-    return f"NOT as the cold #{cold}: {difference}" if difference else f"as the cold #{cold}"
+    cold, difference, left_out = (
+        draw.clean(str(found.get(key, ""))) for key in ("against", "difference", "left_out")
+    )
+    words = f"NOT as the cold #{cold}: {difference}" if difference else f"as the cold #{cold}"
+    return f"{words}\n{left_out}" if left_out else words
 
 
 def _resets(start: dict[str, Any], end: dict[str, Any]) -> str:

@@ -165,16 +165,20 @@ def _verifier(lines: Lines) -> Callable[[Attempt, Outcome], bool]:
         if not outcome.resumed:
             lines.remark("nothing to verify: it ran cold")
             return True
-        difference = verify(attempt, outcome, stdin, tell=lines.tell)
-        if not difference:
+        found = verify(attempt, outcome, stdin, tell=lines.tell)
+        if found.undecided:
+            lines.tell(Warned(text=f"not verified: {found.undecided}", hint="rl warm --verify"))
+        elif not found.difference:
             lines.remark("verified: a cold run told the same")
         elif stdin.is_there_again:
-            text = f"NOT as a cold run: {difference}; this place is not used again"
+            text = f"NOT as a cold run: {found.difference}; this place is not used again"
             lines.tell(Warned(text=text))
         else:
-            text = f"not as a cold run, which could not read the input again: {difference}"
+            text = f"not as a cold run, which could not read the input again: {found.difference}"
             lines.tell(Warned(text=text, hint="rl warm --verify < /dev/null"))
-        return not difference
+        if found.left_out:
+            lines.remark(found.left_out)
+        return not found.difference and not found.undecided
 
     return verified
 

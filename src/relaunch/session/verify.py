@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import select
 import stat
+from collections import Counter
 
 from relaunch.events import Warned
 from relaunch.journal.output import RESET, read_chunks
 from relaunch.journal.store import write_json
 from relaunch.record import Record
 from relaunch.session.attempt import Attempt
+from relaunch.session.in_common import common_first, first_difference, in_common
 from relaunch.trial.launch.warm import ban
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from relaunch.events import Event
     from relaunch.journal.store import Trial
@@ -53,15 +55,55 @@ def _has_ended() -> bool:
     return any(event == select.POLLHUP for _, event in poll.poll(0))
 
 
+class Told(Record):
+    """How a run ended, and the lines that it told."""
+
+    id: str = ""
+    ended: Outcome
+    output: Mapping[int, list[bytes]] = {}
+    cut: str = ""
+    """Why it cannot be compared."""
+
+
+class Verdict(Record):
+    """What cold runs had to say of a warm one."""
+
+    difference: str = ""
+    """How the warm run was not as they were; empty if it was."""
+    left_out: str = ""
+    """What could not be compared, since two cold runs do not have it in common."""
+    undecided: str = ""
+    """Why nothing is known."""
+
+
 def verify(
     warm: Attempt, outcome: Outcome, stdin: Input, *, tell: Callable[[Event], object]
-) -> str:
-    """Return how the cold run differs, nothing when it does not.
+) -> Verdict:
+    """Run it cold and compare; on a difference once more, for what no cold run repeats.
 
-    Such a place is not used again, unless it may be for an input that cannot be read twice.
+    A place with a difference is not used again, unless it may be for an input that cannot be read
+    twice.
     """
     if warm.trial is None or warm.way is None or not outcome.resumed:
-        return ""
+        return Verdict()
+    ours = Told(ended=outcome, output=output_of(warm.trial, joined=os.isatty(1)))
+    cold = _run_cold(warm, stdin, tell)
+    if cold.cut:
+        return Verdict(undecided=cold.cut)
+    verdict = Verdict(difference=_compare(ours, cold))
+    if verdict.difference and stdin.is_there_again:
+        again = _run_cold(warm, stdin, tell)
+        if again.cut:
+            return Verdict(undecided=again.cut)
+        verdict = judge(ours, cold, again)
+        if verdict.difference:
+            ban(warm.way, verdict.difference)
+    _write(warm.trial, cold.id, verdict)
+    return verdict
+
+
+def _run_cold(warm: Attempt, stdin: Input, tell: Callable[[Event], object]) -> Told:
+    """Run the same from its beginning, without showing it."""
 
     def only_warnings(event: Event) -> None:
         if isinstance(event, Warned):
@@ -71,25 +113,47 @@ def verify(
         warm.project,
         warm.recipe.but(warm=False, at=()),
         tell=only_warnings,
-        note=f"verifies #{warm.trial.id}",
+        note=f"verifies #{warm.trial.id}" if warm.trial else "",
         quiet=True,
     )
     stdin.rewind()
     ended = cold.run()
     if cold.trial is None:
-        return ""
-    on_terminal = os.isatty(1)
-    difference = compare_ends(outcome, ended) or compare_outputs(
-        output_of(warm.trial, joined=on_terminal), output_of(cold.trial, joined=on_terminal)
-    )
-    if difference and stdin.is_there_again:
-        ban(warm.way, difference)
-    verdict = {"against": cold.trial.id, "difference": difference}
+        return Told(ended=ended, cut="the cold run was not recorded")
+    cut = "the cold run was interrupted" if ended.interrupted else ""
+    output = output_of(cold.trial, joined=os.isatty(1))
+    return Told(id=cold.trial.id, ended=ended, output=output, cut=cut)
+
+
+def _compare(warm: Told, cold: Told) -> str:
+    return compare_ends(warm.ended, cold.ended) or compare_outputs(warm.output, cold.output)
+
+
+def judge(warm: Told, cold: Told, again: Told) -> Verdict:
+    """Hold against the warm run only what both cold runs have in common."""
+    ends_vary = bool(compare_ends(cold.ended, again.ended))
+    difference, lines = compare_with_both(warm.output, cold.output, again.output)
+    if not ends_vary:
+        difference = compare_ends(warm.ended, cold.ended) or difference
+    return Verdict(difference=difference, left_out=_left_out(ends_vary, lines))
+
+
+def _left_out(ends_vary: bool, lines: int) -> str:
+    """Say what was not compared; nothing if all was."""
+    words = []
+    if ends_vary:
+        words.append("the exit code, which two cold runs do not have in common, was left out")
+    if lines:
+        words.append(f"lines that no two cold runs have in common were left out: {lines}")
+    return "; ".join(words)
+
+
+def _write(trial: Trial, against: str, verdict: Verdict) -> None:
+    found = {"against": against, "difference": verdict.difference, "left_out": verdict.left_out}
     try:
-        write_json(os.path.join(warm.trial.path, "verified.json"), verdict)
+        write_json(os.path.join(trial.path, "verified.json"), found)
     except OSError:
         pass  # it is told all the same
-    return difference
 
 
 def compare_ends(warm: Outcome, cold: Outcome) -> str:
@@ -111,17 +175,39 @@ def output_of(trial: Trial, *, joined: bool) -> dict[int, list[bytes]]:
     return {1: sorted(line for text in both for line in text.splitlines(keepends=True))}
 
 
-def compare_outputs(warm: dict[int, list[bytes]], cold: dict[int, list[bytes]]) -> str:
+def compare_outputs(warm: Mapping[int, list[bytes]], cold: Mapping[int, list[bytes]]) -> str:
     """Name the first line that differs."""
     for stream, lines in warm.items():
-        others = cold[stream]
-        for number in range(max(len(lines), len(others))):
-            one = lines[number] if number < len(lines) else b""
-            other = others[number] if number < len(others) else b""
-            if one != other:
-                shown = f"`{_shown(one)}` warm, `{_shown(other)}` cold"
-                return f"{STREAMS[stream]} differs in line {number + 1}: {shown}"
+        found = first_difference(cold[stream], lines)
+        if found:
+            return _in_words(stream, lines, *found)
     return ""
+
+
+def compare_with_both(
+    warm: Mapping[int, list[bytes]],
+    cold: Mapping[int, list[bytes]],
+    again: Mapping[int, list[bytes]],
+) -> tuple[str, int]:
+    """Name the first line that both cold runs have otherwise; count the lines they have not."""
+    difference, left_out = "", 0
+    for stream, told in warm.items():
+        lines, one, other = told, cold[stream], again[stream]
+        if len(warm) == 1:  # lines of a terminal have no order
+            common = Counter(one) & Counter(other)
+            lines, one, other = (common_first(each, common) for each in (lines, one, other))
+        wanted = in_common(one, other)
+        left_out += len(one) - sum(isinstance(line, bytes) for line in wanted)
+        found = first_difference(wanted, lines)
+        if found and not difference:
+            difference = _in_words(stream, lines, *found)
+    return difference, left_out
+
+
+def _in_words(stream: int, lines: list[bytes], number: int, wanted: bytes) -> str:
+    line = lines[number] if number < len(lines) else b""
+    shown = f"`{_shown(line)}` warm, `{_shown(wanted)}` cold"
+    return f"{STREAMS[stream]} differs in line {number + 1}: {shown}"
 
 
 def _shown(line: bytes) -> str:
