@@ -450,6 +450,20 @@ def test_what_no_two_cold_runs_have_in_common_is_not_held_against_a_place(warm):
     assert left_out in warm.rl("show", "1.2").stdout
 
 
+def test_on_a_terminal_too_a_time_is_not_held_against_a_place(warm):
+    argv = [sys.executable, "-m", "relaunch", "warm", "--at", "train.py:5"]
+    edit(warm, "print(time.perf_counter_ns())", "print('end')")
+    cold = on_terminal(warm, [*argv, "--", sys.executable, "train.py"])
+    assert cold.end() == 0
+    cold.close()
+    screen = on_terminal(warm, [*argv[:4], "--verify"])
+    screen.until(b"resumed at")
+    screen.until(b"verified: a cold run told the same")
+    screen.until(b"lines that no two cold runs have in common were left out: 1")
+    assert screen.end() == 0
+    screen.close()
+
+
 def test_a_cold_run_that_was_interrupted_bans_nothing(warm):
     warm.write(
         "train.py",

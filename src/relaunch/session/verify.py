@@ -91,12 +91,12 @@ def verify(
     if cold.cut:
         return Verdict(undecided=cold.cut)
     verdict = Verdict(difference=_compare(ours, cold))
-    if verdict.difference and stdin.is_there_again:
+    if verdict.difference and (stdin.is_there_again or os.isatty(0)):
         again = _run_cold(warm, stdin, tell)
         if again.cut:
             return Verdict(undecided=again.cut)
         verdict = judge(ours, cold, again)
-        if verdict.difference:
+        if verdict.difference and stdin.is_there_again:
             ban(warm.way, verdict.difference)
     _write(warm.trial, cold.id, verdict)
     return verdict
