@@ -259,6 +259,21 @@ def test_lines_that_a_child_showed_are_seen(program: Program) -> None:
     assert program.changed() == "helper.py:2 was shown and changed"
 
 
+def test_whom_a_child_talked_to_is_known(program: Program) -> None:
+    run(
+        program,
+        """
+        import socket
+        def work():
+            with socket.socket() as one:
+                one.connect_ex(("127.0.0.1", 1))
+        child(work)
+        snapshot()
+        """,
+    )
+    assert program.manifest["network"] == ["127.0.0.1"]
+
+
 REFUSED = {
     "a forked process is there: ": "os.fork() or os.read(0, 9) and os._exit(len(os.read(0, 1)))",
     "it ran another program: true": "child(lambda: os.execvp('true', ['true']))",
