@@ -514,3 +514,15 @@ def test_a_plain_launch_loads_nothing_of_it(warm):
     assert "relaunch.trial.engine" in done.stderr
     for module in ("launch.warm", "launch.words", "proc.tape", "proc.standin", "_socket"):
         assert module not in done.stderr
+
+
+def test_open_files_come_back_whatever_numbers_they_had(warm):
+    warm.write("data.txt", "abc")
+    lines = ["files = [open('data.txt') for _ in range(30)]", "time.sleep(0.3)"]
+    edit(warm, *lines, "print('old')")
+    first(warm, "--at", "train.py:7")
+    for word in ("new", "newer", "newest"):
+        edit(warm, *lines, f"print({word!r}, [one.read() for one in files] == ['abc'] * 30)")
+        again = warm.rl("warm")
+        assert again.stdout == f"begin\n{word} True\n"
+        assert "rl: resumed at train.py:7" in again.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -22,6 +23,8 @@ FOR_RUNNER = "RELAUNCH_WARM"
 """Comes with the environment of a resumed process, for us alone: what is new in its spec."""
 _SETTLE = 1.0
 """Seconds that a program waits at its end for the last snapshots to be known."""
+_HIGH = 500
+"""Numbers of files that are ours begin here while those of the program come back."""
 _PATIENCE = 0.1
 """Seconds until we try again where a snapshot was refused."""
 
@@ -236,6 +239,7 @@ class Camera:
             _tell("oom_score_adj", self.killable)
             self.spec.update(json.loads(order.env.pop(FOR_RUNNER, "{}")))
             program.flags.set(0, len(program.seen))
+            order.step_aside()
             state.restore(order.fds[:3], order.env)
             vars(sys)["_relaunch_reports"] = order.env.get("RELAUNCH_HOOK", "")
             self.control = order.fds[3] if len(order.fds) > 3 else -1
@@ -263,6 +267,13 @@ class Camera:
             os._exit(0)  # who would have shown our output is gone
 
 
+def _higher(fd: int) -> int:
+    """Give a file a number that programs do not come to."""
+    new = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    os.close(fd)
+    return new
+
+
 class _Order:
     """What a process gets that is to go on."""
 
@@ -272,6 +283,11 @@ class _Order:
         self.at: list[str] = message["at"]
         self.fds = fds
         self._line = line
+
+    def step_aside(self) -> None:
+        """Leave the low numbers of files to the program, whose own are about to come back."""
+        self._line = socket.socket(fileno=_higher(self._line.detach()))
+        self.fds[3:] = [_higher(fd) for fd in self.fds[3:]]
 
     def answer(self, why: str) -> None:
         """Say that it goes on, or why not."""
