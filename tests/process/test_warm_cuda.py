@@ -77,15 +77,6 @@ print("edited {}")
 """
 
 
-@pytest.fixture
-def warm(world):
-    run = world.root / "run"
-    run.mkdir(mode=0o700)
-    world.env["XDG_RUNTIME_DIR"] = str(run)
-    yield world
-    world.rl("warm", "stop")
-
-
 def _places(world):
     (program,) = json.loads(world.rl("warm", "status", "--json").stdout)["programs"]
     return [one["at"] for one in program["snapshots"]]

@@ -10,32 +10,9 @@ import time
 
 import pytest
 from tests.supervising import PATIENCE_S, Screen, is_running, wait_until
+from tests.warming import edit, first
 
 from relaunch.proc.tree import is_warm, processes
-
-BEGIN = """\
-import time
-print("begin")
-time.sleep(0.3)
-"""
-
-
-@pytest.fixture
-def warm(world):
-    run = world.root / "run"
-    run.mkdir(mode=0o700)
-    world.env["XDG_RUNTIME_DIR"] = str(run)
-    yield world
-    world.rl("warm", "stop")
-
-
-def edit(world, *lines):
-    world.write("train.py", BEGIN + "".join(f"{line}\n" for line in lines))
-
-
-def first(world, *options):
-    return world.rl("warm", *options, "--", sys.executable, "train.py")
-
 
 # --- the journal
 
@@ -48,7 +25,7 @@ def test_the_journal_shows_cold_time_against_warm_time(warm):
     cold, resumed = json.loads(warm.rl("log", "--json").stdout)["trials"]
     assert (cold["warm"], cold["resumed"], cold["cold"]) == (True, None, "no snapshots yet")
     assert (resumed["warm"], resumed["cold"]) == (True, "")
-    assert resumed["resumed"]["at"] == "train.py:4"
+    assert resumed["resumed"]["at"] == "train.py:5"
     assert 0 < resumed["resumed"]["took_s"] < 3
     assert 0.3 <= resumed["resumed"]["saved_s"] < 3
     title, *rows = warm.rl("log").stdout.splitlines()
@@ -57,7 +34,7 @@ def test_the_journal_shows_cold_time_against_warm_time(warm):
     assert "same" in rows[0].split()
     card = warm.rl("show").stdout
     times = r"\([\d.]+ s instead of [\d.]+ s\)"
-    assert re.search(rf"warm      resumed at train\.py:4 {times}\n", card), card
+    assert re.search(rf"warm      resumed at train\.py:5 {times}\n", card), card
     assert "because sleep() and above are unchanged" in card
     assert "warm      cold: no snapshots yet" in warm.rl("show", "1").stdout
     assert re.search(r"#2 passed: .* \(cold: [\d.]+ s\)", warm.rl("diff", "1", "2").stdout)
@@ -155,11 +132,11 @@ def test_a_place_is_seen_from_where_it_is_typed(warm):
 
 def test_when_there_can_be_no_snapshot_where_one_is_wanted_it_says_why(warm):
     edit(warm, "a = 1", "if a > 1:", "    print('never')", "print('end')")
-    never = first(warm, "--at", "train.py:6")
-    assert "rl: no snapshot at train.py:6: the program did not come there\n" in never.stderr
-    assert "no snapshot at" not in first(warm, "--at", "train.py:7").stderr
+    never = first(warm, "--at", "train.py:7")
+    assert "rl: no snapshot at train.py:7: the program did not come there\n" in never.stderr
+    assert "no snapshot at" not in first(warm, "--at", "train.py:8").stderr
     above = warm.rl("warm", "--at", "train.py:2")
-    assert "rl: no snapshot at train.py:2: it went on at train.py:7 " in above.stderr
+    assert "rl: no snapshot at train.py:2: it went on at train.py:8 " in above.stderr
     plain = warm.rl("warm", "--at", "train.py:2", "--", sys.executable, "-c", "1")
     assert "rl: no snapshot at train.py:2: only scripts and modules have" in plain.stderr
 
@@ -199,7 +176,7 @@ def test_a_save_ends_the_program_that_still_runs_and_relaunches_it(warm):
     said = read_until(process.stderr, b"watching")
     assert b"rl #1  interrupted after" in said
     assert b"rl: train.py was saved while it ran: once more\n" in said
-    assert b"resumed at train.py:4" in said
+    assert b"resumed at train.py:5" in said
     assert b"changed while it ran" not in said
     assert not is_running(running)
     edit(warm, *LONG)

@@ -55,7 +55,7 @@ MOST_DIFFERENCES = 5
 _MARKS = 10**9
 """A mark says also of which run it is: snapshots of a resumed run name the first one's tape."""
 _SLOW = Path(__file__).with_name("slow")
-"""With it on the path, one side of each fork waits."""
+"""With it on the path, one side of each fork and thread waits."""
 _THREADS_AT_FORK = rb".*DeprecationWarning: This process .* is multi-threaded, .*\n(  .*\n)?"
 _KEPT_FILES = (".py", ".json", ".csv", ".txt")
 
@@ -637,8 +637,8 @@ class Pair:
     def is_certain(self, version: Version, before: dict[str, bytes], expected: Result) -> bool:
         """Tell whether the cold run does the same whenever it is repeated.
 
-        A program that forks may happen to win the same race each time: so it is also run with
-        its parents held back, and with its children held back.
+        A program with several processes or threads may happen to win the same race each time: so it
+        is also run with those held back that start others, and with those that are started.
         """
         if any(self._again(version, before).seen != expected.seen for _ in range(2)):
             return False
@@ -648,7 +648,7 @@ class Pair:
     def _again(self, version: Version, before: dict[str, bytes], slow: str = "") -> Result:
         fill(self.cold_folder, before)
         write_version(self.cold_folder, version)
-        extra = {"PYTHONPATH": str(_SLOW), "SLOW_AFTER_FORK": slow} if slow else {}
+        extra = {"PYTHONPATH": str(_SLOW), "SLOW_SIDE": slow} if slow else {}
         return self._washed(Cold(self.cold_folder, self.argv, self.python, extra).result())
 
     def _washed(self, result: Result) -> Result:
