@@ -151,3 +151,19 @@ def test_tells_where_lines_moved() -> None:
     assert (why, moves.any) == ("", True)
     assert moves((22, 22, 0, 16)) == (23, 23, 0, 16)
     assert not compare(old, Source(OLD + "x = 1\n", "a.py"), _seen(old, *RAN))[1].any
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""Says."""\nx = 1\n', '"""Says more."""\nx = 1\n'),
+        ("x = 1\n", '"""Says."""\nx = 1\n'),
+        ("if True:\n    'Says.'\n", "'Says.'\n"),
+        ("'Says.'\n", "if True:\n    pass\n'Says.'\n"),
+        ("x = 1\n", "from __future__ import annotations\nx = 1\n"),
+    ],
+)
+def test_what_stands_before_all_statements_of_a_file_was_done_when_it_was_begun(old, new) -> None:
+    source = Source(old, "x.py")
+    why, _ = compare(source, Source(new, "x.py"), bytes(source.size))
+    assert why.endswith("the docstring or a __future__ import was edited")

@@ -106,7 +106,8 @@ def compare(
     `names` it is taken for granted that names mean what they meant.
     """
     comparison = _Comparison(old, new, seen, names)
-    return comparison.block(old.tree.body, new.tree.body), comparison.moves
+    why = comparison.prelude(old.tree.body, new.tree.body)
+    return why or comparison.block(old.tree.body, new.tree.body), comparison.moves
 
 
 def first_edits(old: Source, new: Source) -> Iterator[int]:
@@ -141,6 +142,16 @@ class _Comparison:
         self.new = new
         self.seen = seen
         self.moves = Moves()
+
+    def prelude(self, old: list[ast.stmt], new: list[ast.stmt]) -> str:
+        """Compare what stands before all sites of a file: its docstring, what is of the future."""
+        before, after = (
+            [one for number, one in enumerate(body) if sites.is_prelude(number, one)]
+            for body in (old, new)
+        )
+        if all_same(before, after):
+            return ""
+        return f"{self._at((before or after)[0])}: the docstring or a __future__ import was edited"
 
     def block(self, old: list[ast.stmt], new: list[ast.stmt]) -> str:
         """Compare two lists of statements as far as the old one was executed."""
