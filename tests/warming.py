@@ -12,6 +12,7 @@ from typing import Any
 from tests.conftest import World
 from tests.supervising import PATIENCE_S, Screen, is_running, wait_until
 
+from relaunch.inside.warm import wire
 from relaunch.proc.tree import WARM_NAMES
 
 BEGIN = """\
@@ -104,6 +105,22 @@ def on_terminal(world: World, argv: list[str]) -> Screen:
 def run_folder(world: World) -> Path:
     """The folder of sockets and recorded output."""
     return Path(world.env["XDG_RUNTIME_DIR"]) / "relaunch"
+
+
+def files(world: World) -> list[str]:
+    """Name what is in it."""
+    return sorted(path.name for path in run_folder(world).iterdir())
+
+
+def say(world: World, message: dict[str, Any]) -> dict[str, Any]:
+    """Talk to the host of the only program."""
+    (path,) = run_folder(world).glob("*.sock")
+    with wire.connect(str(run_folder(world)), path.stem) as link:
+        link.settimeout(PATIENCE_S)
+        wire.send(link, message)
+        answer, _ = wire.receive(link)
+    assert answer is not None
+    return answer
 
 
 def of_this_world(world: World) -> dict[int, str]:

@@ -44,3 +44,7 @@ class Recipe(Record):
     """Go on from a snapshot of an earlier run where one is still true, and leave some."""
     at: tuple[str, ...] = ()
     """Places, as `train.py:180`, where a warm run must leave a snapshot."""
+    warm_memory: str = ""
+    """What its snapshots may take together, as `4G` or `30%`; empty leaves it to the settings."""
+    warm_idle_s: float = 0.0
+    """Without use its snapshots end after so long; 0 leaves it to the settings."""

@@ -70,11 +70,21 @@ class RecordSettings(Record):
     """Output kept per trial; the program is never cut short by it."""
 
 
+class WarmSettings(Record):
+    """`[warm]`: what the snapshots of each program may take; unset leaves it to their host."""
+
+    memory: str = ""
+    """All of them together, as `4G` or `30%`; see `memory_bytes`."""
+    idle_s: float = 0.0
+    """They end when nobody needed them for so long."""
+
+
 class Settings(Record):
     """Everything a project and its user have configured, defaults filled in."""
 
     run: RunSettings = RunSettings()
     record: RecordSettings = RecordSettings()
+    warm: WarmSettings = WarmSettings()
     metrics: Mapping[str, str] = {}
     """Name to regular expression; the first group, or the whole match, is the value."""
     sets: Mapping[str, str] = {}
@@ -166,6 +176,7 @@ def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
     """Lay the stronger file over the weaker key by key; `redact` only ever grows."""
     run: dict[str, Any] = {}
     record: dict[str, Any] = {}
+    warm: dict[str, Any] = {}
     metrics: dict[str, str] = {}
     sets: dict[str, str] = {}
     flag = ""
@@ -173,6 +184,7 @@ def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
     for layer in layers:
         run.update(layer.get("run", {}))
         record.update(layer.get("record", {}))
+        warm.update(layer.get("warm", {}))
         redact += layer.get("record", {}).get("redact", ())
         metrics.update(layer.get("metrics", {}))
         links = dict(layer.get("sets", {}))
@@ -184,9 +196,10 @@ def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
     for name in ("env", "also"):
         if name in record:
             record[name] = tuple(record[name])
+    kept = WarmSettings(memory=warm.get("memory", ""), idle_s=warm.get("idle", 0.0))
     return Settings(
-        run=RunSettings(**run), record=RecordSettings(**record), metrics=metrics, sets=sets,
-        flag=flag, files=files,
+        run=RunSettings(**run), record=RecordSettings(**record), warm=kept, metrics=metrics,
+        sets=sets, flag=flag, files=files,
     )  # fmt: skip
 
 
@@ -236,6 +249,35 @@ def size(text: str | int) -> int:
     except ValueError:
         pass
     raise ValueError(f'`{text}` is no size; write it as "1 MiB"')
+
+
+def memory_bytes(text: str | int, total: int) -> int:
+    """Read a size above 0, or a share of `total` as `30%`; ValueError for anything else."""
+    word = text.strip() if isinstance(text, str) else ""
+    try:
+        if not word.endswith("%"):
+            count = size(text)
+        elif 0 < (percent := float(word[:-1])) <= 100:
+            return int(total * percent / 100)
+        else:
+            count = 0
+    except (ValueError, OverflowError):
+        count = 0
+    if not count:
+        raise ValueError(f'`{text}` is no memory; write it as "4G" or "30%"')
+    return count
+
+
+def seconds(text: str) -> float:
+    """Read 30, 1.5, 90s, 5m, 2h or 1d as seconds above 0; ValueError for anything else."""
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:], 0)
+    try:
+        value = float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ValueError(f"`{text}` is no time; write it as 30, 90s, 5m or 2h")
+    return value
 
 
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -342,6 +384,17 @@ def _size(value: Any) -> int:
     return size(value)
 
 
+def _memory(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f'must be a size or a share such as "4G" or "30%", not {_shown(value)}')
+    memory_bytes(value, 0)
+    return str(value)
+
+
+def _time(value: object) -> float:
+    return seconds(value) if isinstance(value, str) else _seconds(value)
+
+
 def _regex(value: object) -> str:
     import re
     import warnings
@@ -388,6 +441,7 @@ KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "also": _words,
         "max_output": _size,
     },
+    "warm": {"memory": _memory, "idle": _time},
     "metrics": {"*": _regex},
     "sets": {"flag": _variable, "*": _pattern},
 }

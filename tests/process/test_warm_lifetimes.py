@@ -15,6 +15,7 @@ from tests.supervising import PATIENCE_S, is_running, wait_until
 from tests.warming import (
     edit,
     end_all,
+    files,
     first,
     is_only_kept,
     of_this_world,
@@ -23,34 +24,19 @@ from tests.warming import (
     programs,
     read_until,
     run_folder,
+    say,
     snapshots,
     told,
     wait_for_nobody,
 )
 
 import relaunch
-from relaunch.inside.warm import wire
 
 LOOK_S = 15.0
 """A host looks round every two seconds, and ends one snapshot at a time."""
 UID = 54321
 """Somebody whom nothing else runs as."""
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-
-
-def say(world, message):
-    """Talk to the host of the only program."""
-    (path,) = run_folder(world).glob("*.sock")
-    with wire.connect(str(run_folder(world)), path.stem) as link:
-        link.settimeout(PATIENCE_S)
-        wire.send(link, message)
-        answer, _ = wire.receive(link)
-    assert answer is not None
-    return answer
-
-
-def files(world):
-    return sorted(path.name for path in run_folder(world).iterdir())
 
 
 # --- how long
@@ -68,10 +54,9 @@ def test_idle_snapshots_end_and_leave_no_file(warm):
 
 def test_a_program_that_runs_is_not_idle(warm):
     edit(warm, "print('ready', flush=True)", "sys.stdin.read()", "print('end')")
-    words = ["rl", "warm", "--", sys.executable, "train.py"]
+    words = ["rl", "warm", "--idle", "0.1", "--", sys.executable, "train.py"]
     process = warm.start(words, stdin=subprocess.PIPE)
     read_until(process, b"ready")
-    say(warm, {"op": "ping", "spec": {"idle": 0.1}})
     process.communicate(timeout=PATIENCE_S)
     assert "resumed at" in warm.rl("warm").stderr
     wait_for_nobody(warm)

@@ -29,6 +29,9 @@ env = ["CUDA_*"]
 redact = ["MY_*"]
 also = ["editable", "../lib"]
 max_output = 4096
+[warm]
+memory = "30%"
+idle = "2h"
 [metrics]
 loss = 'loss (\\S+)'
 [sets]
@@ -96,6 +99,7 @@ def test_every_key_is_read(project):
     assert found.record.env == ("CUDA_*",)
     assert found.record.also == ("editable", "../lib")
     assert found.record.max_output == 4096
+    assert found.warm == settings.WarmSettings(memory="30%", idle_s=7200.0)
     assert found.metrics == {"loss": r"loss (\S+)"}
     assert found.sets == {"conf": "conf@*"}
     assert found.flag == "MODE"
@@ -297,6 +301,50 @@ def test_a_file_that_cannot_be_read_is_one_line(project):
 )
 def test_sizes_are_read_with_their_unit(text, count):
     assert settings.size(text) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("4G", 4 * 10**9), ("1 GiB", 1 << 30), (4096, 4096), ("30%", 300), (" 12.5 % ", 125)],
+)
+def test_memory_is_a_size_or_a_share(text, count):
+    assert settings.memory_bytes(text, 1000) == count
+
+
+@given(st.text(max_size=12) | st.floats().map(lambda value: f"{value}%"))
+def test_memory_is_a_number_or_a_value_error_of_ours(text):
+    told = ""
+    try:
+        assert settings.memory_bytes(text, 1 << 40) >= 0
+    except ValueError as error:
+        told = str(error)
+    assert not told or "is no memory" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("memory = 0", "`0` is no memory"),
+        ('memory = "0%"', "`0%` is no memory"),
+        ('memory = "101%"', "`101%` is no memory"),
+        ('memory = "inf%"', "`inf%` is no memory"),
+        ("memory = 0.3", 'must be a size or a share such as "4G" or "30%", not 0.3'),
+        ("memory = true", 'must be a size or a share such as "4G" or "30%", not true'),
+        ('idle = "soon"', "`soon` is no time"),
+        ('idle = "0h"', "`0h` is no time"),
+        ("idle = -1", "must be a number of seconds above 0, not -1"),
+    ],
+)
+def test_what_snapshots_cannot_be_allowed_is_said_with_its_place(project, line, what):
+    key = line.partition(" ")[0]
+    text = fault(project, f"[run]\nclear = true\n[warm]\n  {line}\n")
+    assert text.startswith(f"relaunch.toml:4:3: `warm.{key}`: {what}")
+
+
+def test_one_of_both_allowances_leaves_the_other(project, config_home):
+    config_home.write_text('[warm]\nmemory = "4G"\nidle = 90\n')
+    (project / "relaunch.toml").write_text('[warm]\nidle = "30m"\n')
+    assert load(project).warm == settings.WarmSettings(memory="4G", idle_s=1800.0)
 
 
 @given(st.text(max_size=12))

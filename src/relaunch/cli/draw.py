@@ -321,7 +321,8 @@ def duration(seconds: float) -> str:
         return f"{whole} s"
     if whole < 7200:
         return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    minutes = whole % 3600 // 60
+    return f"{whole // 3600} h {minutes} min" if minutes else f"{whole // 3600} h"
 
 
 def short_duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relaunch import settings
 from relaunch.errors import UsageError
 from relaunch.record import Record
 
@@ -171,14 +172,21 @@ def whole_number(text: str, flag: str) -> int:
 
 def seconds(text: str, flag: str) -> float:
     """Read 30, 1.5, 90s, 5m, 2h or 1d as seconds."""
-    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:], 0)
     try:
-        value = float(text[:-1]) * unit if unit else float(text)
+        return settings.seconds(text)
     except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"{flag} takes a time such as 30, 90s, 5m or 2h, not `{text}`")
-    return value
+        words = f"{flag} takes a time such as 30, 90s, 5m or 2h, not `{text}`"
+        raise UsageError(words) from None
+
+
+def memory(text: str, flag: str) -> str:
+    """Check a size or a share of the memory: it is worked out where the program runs."""
+    try:
+        settings.memory_bytes(text, 0)
+    except ValueError:
+        words = f"{flag} takes a size or a share such as 4G or 30%, not `{text}`"
+        raise UsageError(words) from None
+    return text
 
 
 def assignments(words: Sequence[str], flag: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import OPTIONS, Option, nearest, parse
+from relaunch.cli.launch_options import OPTIONS, Option, memory, nearest, parse, seconds
 from relaunch.cli.launch_options import arguments as launch_arguments
 from relaunch.cli.run import Lines, leave, prepare, request_of
 from relaunch.errors import UsageError
@@ -29,6 +29,7 @@ Examples
   rl warm --watch                   relaunch on every save
   rl warm --at train.py:180         leave a snapshot there
   rl warm --verify                  run it cold too, and compare
+  rl warm --memory 4G --idle 30m    what its snapshots may take, and how long
   rl warm status                    snapshots, memory, what they depend on
   rl warm stop                      end those of this project; --all: of all
 """
@@ -41,6 +42,18 @@ WARM_OPTIONS = (
         metavar="FILE:LINE",
         many=True,
         help="leave a snapshot before this line",
+    ),
+    Option(
+        flags=("--memory",),
+        field="warm_memory",
+        metavar="SIZE",
+        help="let its snapshots take so much: 4G, or a share in percent",
+    ),
+    Option(
+        flags=("--idle",),
+        field="warm_idle_s",
+        metavar="TIME",
+        help="end its snapshots after 30m or 2h without use",
     ),
     Option(flags=("--verify",), field="verify", help="run it cold too, and compare"),
     Option(flags=("--watch",), field="watch", help="relaunch on every save; Ctrl-C ends"),
@@ -83,7 +96,7 @@ def launch(words: Sequence[str]) -> int:
     """Run what the words say; returns the exit code, or dies of the program's own signal."""
     values, command = parse(words, WARM_OPTIONS, "rl warm")
     at = tuple(place(text) for text in values["at"]) if "at" in values else None
-    request = request_of(values, command).but(warm=True, at=at)
+    request = request_of(values, command).but(warm=True, at=at, **_allowance(values))
     project = open_project()
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
@@ -97,6 +110,15 @@ def launch(words: Sequence[str]) -> int:
     if at:
         _tell_missing(at, attempt, outcome, lines)
     return leave(outcome) if after(attempt, outcome) else 1
+
+
+def _allowance(values: Mapping[str, str]) -> dict[str, Any]:
+    """Read what the snapshots may take, and how long; None leaves it as it was."""
+    kept, idle = values.get("warm_memory"), values.get("warm_idle_s")
+    return {
+        "warm_memory": None if kept is None else memory(kept, "--memory"),
+        "warm_idle_s": None if idle is None else seconds(idle, "--idle"),
+    }
 
 
 def place(text: str) -> str:
@@ -225,14 +247,13 @@ def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> 
     lines: list[str] = []
     for host in found:
         snapshots = host.get("snapshots") or []
-        total = sum(int(one.get("pss") or 0) for one in snapshots)
         command = draw.quoted([str(word) for word in host.get("program") or ()])
-        head = f"{draw.plural(len(snapshots), 'snapshot')}, {draw.size(total)}"
         idle = f"idle {draw.duration(float(host.get('idle_s') or 0.0))}"
         idle = "running now" if host.get("running") else idle
         cwd = str(host.get("cwd") or "")
-        lines.append(f"{pen('bold', draw.clean(command))}   {head}, {idle}")
+        lines.append(f"{pen('bold', draw.clean(command))}   {idle}")
         lines.append(pen("dim", f"  in {draw.clean(cwd)}"))
+        lines.append(f"  {allowance_words(host)}")
         columns = [
             draw.Column("  at"),
             draw.Column("after", right=True),
@@ -244,6 +265,18 @@ def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> 
         lines += draw.table(columns, rows, width, pen) if rows else []
         lines += [f"  {refused_words(one)}" for one in host.get("refused") or ()]
     return lines
+
+
+def allowance_words(host: Mapping[str, Any]) -> str:
+    """Say how many snapshots there are, and what they take of what they may."""
+    snapshots = host.get("snapshots") or []
+    taken = sum(int(one.get("pss") or 0) for one in snapshots)
+    words = f"{draw.plural(len(snapshots), 'snapshot')}, {draw.size(taken)}"
+    if host.get("allowed_bytes"):
+        words += f" of {draw.size(int(host['allowed_bytes']))} allowed"
+    if host.get("ends_after_s"):
+        words += f", ends after {draw.duration(float(host['ends_after_s']))} without use"
+    return words
 
 
 def refused_words(one: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from relaunch.session.masks import mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
 from relaunch.session.place import Place
 from relaunch.session.plan import EXACT, recipe_json
+from relaunch.settings import memory_bytes
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.place.doubts import doubts, interpreter
 from relaunch.trial.redact import forms
@@ -312,6 +313,8 @@ class Attempt:
             quiet=self.quiet,
             warm_identity=self._warm_identity(place.env) if place.recipe.warm else "",
             warm_roots=self._warm_roots(place) if place.recipe.warm else (),
+            warm_memory_bytes=self._warm_memory() if place.recipe.warm else 0,
+            warm_idle_s=self.recipe.warm_idle_s or settings.warm.idle_s,
         )
         return run_trial(
             place.recipe,
@@ -329,6 +332,15 @@ class Attempt:
     def _warm_roots(self, place: Place) -> tuple[str, ...]:
         taken = [root.path for root in self.code.roots] if self.code is not None else []
         return tuple(dict.fromkeys([*place.roots, *taken]))
+
+    def _warm_memory(self) -> int:
+        """Say what the snapshots may take here; 0 leaves it to their host."""
+        text = self.recipe.warm_memory or self.project.settings.warm.memory
+        if not text:
+            return 0
+        from relaunch.inside.warm.machine import memory
+
+        return memory_bytes(text, memory()[0])
 
     def _launched(self, way: Launched) -> None:
         self.way = way

@@ -65,7 +65,7 @@ def check_secrets_given(trial: Trial, given: Mapping[str, str]) -> None:
 def _asked(recipe: Recipe, request: Request) -> Recipe:
     """Lay what was asked for over the recipe."""
     fields = ("resets", "reset_continue", "until", "match", "exit_code", "src", "frozen",
-              "let_live", "at")  # fmt: skip
+              "let_live", "at", "warm_memory", "warm_idle_s")  # fmt: skip
     asked = {name: getattr(request, name) for name in fields}
     recipe = recipe.but(**{name: value for name, value in asked.items() if value is not None})
     recipe = recipe.but(warm=request.warm)
@@ -118,6 +118,8 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
             frozen=bool(start["frozen"]),
             let_live=bool(start["let_live"]),
             at=tuple(start.get("at", ())),
+            warm_memory=start.get("warm_memory", ""),
+            warm_idle_s=start.get("warm_idle_s", 0.0),
         )
     except (KeyError, TypeError) as error:
         raise JournalError(
@@ -148,6 +150,15 @@ def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
         "src": list(recipe.src),
         "frozen": recipe.frozen,
         "let_live": recipe.let_live,
-        **({"warm": True} if recipe.warm else {}),
-        **({"at": list(recipe.at)} if recipe.warm and recipe.at else {}),
+        **(_warm_json(recipe) if recipe.warm else {}),
     }
+
+
+def _warm_json(recipe: Recipe) -> dict[str, Any]:
+    """Return what only a warm recipe has, where it is set."""
+    found = {
+        "at": list(recipe.at),
+        "warm_memory": recipe.warm_memory,
+        "warm_idle_s": recipe.warm_idle_s,
+    }
+    return {"warm": True, **{name: value for name, value in found.items() if value}}

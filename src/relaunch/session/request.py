@@ -29,6 +29,8 @@ class Request(Record):
     let_live: bool | None = None
     warm: bool = False
     at: tuple[str, ...] | None = None
+    warm_memory: str | None = None
+    warm_idle_s: float | None = None
     unsaved: str = ""
     """ask, warn, refuse or off; empty leaves it to the settings."""
     may_ask: bool = False

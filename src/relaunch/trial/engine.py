@@ -49,6 +49,10 @@ class World(Record):
     """Stands for the environment and what is installed; only for warm runs."""
     warm_roots: tuple[str, ...] = ()
     """Folders with code that may be edited between two warm runs, editable installs too."""
+    warm_memory_bytes: int = 0
+    """What the snapshots may take together; 0 leaves it to their host."""
+    warm_idle_s: float = 0.0
+    """How long they live without use; 0 leaves it to their host."""
 
 
 class Result(Record):
@@ -127,6 +131,8 @@ def _run_warm(
         roots=world.warm_roots or world.project,
         reports=world.reports,
         report_on=world.report_on,
+        memory_bytes=world.warm_memory_bytes,
+        idle_s=world.warm_idle_s,
     )
     return run_warm(recipe, world.env, wish, chunk=chunk, quiet=world.quiet, tell=launched)
 

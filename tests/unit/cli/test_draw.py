@@ -75,7 +75,7 @@ def test_how_long_ago(seconds, said):
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [(0, "0.00 s"), (0.994, "0.99 s"), (0.996, "1.0 s"), (9.96, "10 s"), (21.4, "21 s"),
-     (119.4, "119 s"), (120, "2 min"), (185, "3 min 5 s"), (7800, "2 h 10 min")],
+     (119.4, "119 s"), (120, "2 min"), (185, "3 min 5 s"), (7200, "2 h"), (7800, "2 h 10 min")],
 )  # fmt: skip
 def test_how_long_it_took(seconds, said):
     assert draw.duration(seconds) == said

@@ -5,7 +5,7 @@ import pytest
 from relaunch.cli.draw import Pen
 from relaunch.cli.launch_options import parse
 from relaunch.cli.run import warmed_words
-from relaunch.cli.warm import WARM_OPTIONS, is_inside, launch, screen
+from relaunch.cli.warm import WARM_OPTIONS, allowance_words, is_inside, launch, screen
 from relaunch.errors import UsageError
 from relaunch.events import Warmed
 
@@ -23,16 +23,30 @@ def test_the_status_shows_each_program_with_its_snapshots():
         "program": ["python", "a b.py"],
         "cwd": "/p",
         "idle_s": 3.0,
+        "allowed_bytes": 6 << 30,
+        "ends_after_s": 7200.0,
         "snapshots": [
             {"at": "/p/t.py:7", "elapsed": 312.0, "pss": 3 << 20, "pid": 9, "watches": ["/p/x"]}
         ],
     }
     assert screen([host], width=80, pen=Pen()) == [
-        "python 'a b.py'   1 snapshot, 3.0 MiB, idle 3.0 s",
+        "python 'a b.py'   idle 3.0 s",
         "  in /p",
+        "  1 snapshot, 3.0 MiB of 6.0 GiB allowed, ends after 2 h without use",
         "  at           after   memory  pid  depends on",
         "  t.py:7  5 min 12 s  3.0 MiB    9  x",
     ]
+
+
+def test_what_snapshots_take_and_may_take_fits_a_narrow_terminal():
+    host = {
+        "snapshots": [{"pss": 30 << 30}] * 24,
+        "allowed_bytes": 900 << 30,
+        "ends_after_s": 7200.0 + 59 * 60,
+    }
+    words = allowance_words(host)
+    assert words == ("24 snapshots, 720 GiB of 900 GiB allowed, ends after 2 h 59 min without use")
+    assert len(f"  {words}") <= 80
 
 
 def test_the_status_says_where_there_is_no_snapshot_and_why():
@@ -42,8 +56,9 @@ def test_the_status_says_where_there_is_no_snapshot_and_why():
     ]
     host = {"program": ["python", "t.py"], "cwd": "/p", "idle_s": 3.0, "refused": refused}
     assert screen([host], width=80, pen=Pen()) == [
-        "python t.py   0 snapshots, 0 B, idle 3.0 s",
+        "python t.py   idle 3.0 s",
         "  in /p",
+        "  0 snapshots, 0 B",
         "  no snapshot: a thread is running: loader (12 times, last at t.py:80)",
         "  no snapshot: a socket is open (at t.py:9)",
     ]

@@ -33,10 +33,12 @@ _rl() {
         esac
         ;;
     warm)
-        options='-h --help --all --at --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         words='status stop'
         case $prev in
         --at) values='file' ;;
+        --memory) values='text' ;;
+        --idle) values='text' ;;
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         --timeout) values='text' ;;

@@ -90,6 +90,8 @@ complete -c rl -n __rl_launch -l color -xa 'auto always never' -d 'colour rl\'s 
 complete -c rl -n '__rl_in warm' -s h -l help -d 'show this help message and exit'
 complete -c rl -n '__rl_in warm' -l all -d 'status or stop: of all projects'
 complete -c rl -n '__rl_in warm' -l at -rF -d 'leave a snapshot before this line'
+complete -c rl -n '__rl_in warm' -l memory -x -d 'let its snapshots take so much: 4G, or a share in percent'
+complete -c rl -n '__rl_in warm' -l idle -x -d 'end its snapshots after 30m or 2h without use'
 complete -c rl -n '__rl_in warm' -l verify -d 'run it cold too, and compare'
 complete -c rl -n '__rl_in warm' -l watch -d 'relaunch on every save'
 complete -c rl -n '__rl_in warm' -s m -l note -x -d 'what this attempt tests'

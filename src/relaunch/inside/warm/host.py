@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_IDLE_S = 3600.0
+_IDLE_S = 2 * 3600.0
 _DIE_S = 2.0
 """What a snapshot gets to end when its connection is closed."""
 _NEW_TAPE_S = 60.0
@@ -75,7 +75,8 @@ class Host:
         self._to_measure: list[choice.Snapshot] = []
         self._is_ending = False
         self._idle_s = _IDLE_S
-        self._memory = float("inf")
+        self._memory = 0.0
+        """What a person allows; 0 if nobody said."""
         self._wishes: list[tuple[str, int]] = []
         self._refused = refusals.Known()
         self._edge: list[tuple[str, int]] = []
@@ -365,7 +366,7 @@ class Host:
         if "idle" in spec:
             self._idle_s = float(spec["idle"] or _IDLE_S)
         if "memory" in spec:
-            self._memory = float(spec["memory"] or "inf")
+            self._memory = float(spec["memory"] or 0.0)
         if "at" in spec:
             self._wishes = [_file_and_line(place) for place in spec["at"]]
 
@@ -474,7 +475,8 @@ class Host:
 
     # --- clients
 
-    def _ask(self, _: Peer, __: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, _: Peer, message: dict[str, Any]) -> dict[str, Any]:
+        self._heed_wishes(message)
         why = self._why_nowhere()
         if why:
             return {"cold": why}
@@ -632,7 +634,7 @@ class Host:
     def _status(self, _: Peer, __: dict[str, Any]) -> dict[str, Any]:
         listed = []
         for one in sorted(self._snapshots, key=lambda one: one.elapsed):
-            one.pss = one.pss or machine.memory_of(one.pid)
+            one.pss = one.pss or self._memory_of(one)
             watched = [*one.files, *(one.ledger.get("observed") or {})]
             listed.append(
                 {
@@ -644,12 +646,15 @@ class Host:
                     "watches": [texts.name_of(path, self.cwd) for path in watched],
                 }
             )
+        allowed = self._allowed(machine.memory()[0])
         return {
             "program": self.spec.get("command", []),
             "cwd": self.cwd,
             "pid": os.getpid(),
             "snapshots": listed,
             "refused": self._refused.listed(),
+            "allowed_bytes": int(allowed) if allowed < float("inf") else None,
+            "ends_after_s": self._idle_s,
             "idle_s": time.monotonic() - self._busy_at,
             "running": sum(1 for peer in self._peers if peer.running),
         }
@@ -694,12 +699,18 @@ class Host:
 
     def _is_memory_short(self) -> bool:
         total, available = machine.memory()
-        allowed = min(self._memory, _MEMORY_SHARE * total if total else float("inf"))
         is_low = available < _LOW_MEMORY * total
-        return is_low or sum(one.pss for one in self._snapshots) > allowed
+        return is_low or sum(one.pss for one in self._snapshots) > self._allowed(total)
+
+    def _allowed(self, total: int) -> float:
+        """Return how many bytes all snapshots may take together."""
+        return self._memory or _MEMORY_SHARE * total or float("inf")
 
     def _drop_one(self, memory_is_short: bool) -> bool:
-        victim = ladder.to_drop(self._snapshots, memory_is_short)
+        victim = None
+        if memory_is_short:
+            victim = ladder.too_large(self._snapshots, self._allowed(machine.memory()[0]))
+        victim = victim or ladder.to_drop(self._snapshots, memory_is_short)
         keeper = self._keeper(victim.id) if victim else None
         if keeper is not None:
             self._drop(keeper)
@@ -718,13 +729,20 @@ class Host:
             return
         began = time.monotonic()
         one = self._to_measure.pop(0)
-        one.pss = machine.memory_of(one.pid)
+        one.pss = self._memory_of(one)
         cost = time.monotonic() - began
         pause = cost / _MEASURE_SHARE
         if not self._to_measure:
             pause = max(pause, _MEASURE_S)
         self._measure_at = time.monotonic() + pause
         self._thin()
+
+    def _memory_of(self, snapshot: choice.Snapshot) -> int:
+        """Measure a snapshot, with the process that it forked ahead of time but not with runs."""
+        others = {one.pid for one in self._snapshots} | {one.pid for one in self._resumed.values()}
+        others |= {peer.running.pid for peer in self._peers if peer.running}
+        pids = [snapshot.pid, *machine.below(snapshot.pid, others)]
+        return sum(machine.memory_of(pid) for pid in pids)
 
     def _sweep_tapes(self, older_than_s: float) -> None:
         """Remove recorded output that no snapshot needs."""

@@ -34,8 +34,6 @@ RUNNER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
     *("inside", "warm", "main.py"),
 )
-IDLE_S = 2 * 3600.0
-"""Snapshots that nobody needed for so long go away."""
 _ANSWER_S = 10.0
 _LEFT_S = 3600.0
 """Files of a host that does not answer go when they are so old."""
@@ -58,7 +56,8 @@ class Wish(Record):
     report_on: tuple[str, ...] = ()
     memory_bytes: int = 0
     """What all snapshots of the program may take together; 0 leaves it to their host."""
-    idle_s: float = IDLE_S
+    idle_s: float = 0.0
+    """Snapshots that nobody needed for so long go away; 0 leaves it to their host."""
 
 
 class Launched(Record):
@@ -121,7 +120,7 @@ class _Launch:
         if words is None:
             return self._plainly(why)
         for _ in range(_TRIES):
-            answer = ask(self.run_folder, self.key)
+            answer = ask(self.run_folder, self.key, self._allowance())
             if "resume" not in answer:
                 why = why or str(answer.get("cold") or "its host does not answer")
                 break
@@ -161,6 +160,9 @@ class _Launch:
     def _places(self) -> list[str]:
         return [os.path.normpath(os.path.join(self.recipe.cwd, at)) for at in self.recipe.at]
 
+    def _allowance(self) -> dict[str, float]:
+        return {"memory": self.wish.memory_bytes, "idle": self.wish.idle_s}
+
     # --- the three ways
 
     def _plainly(self, why: str) -> tuple[Ended, Launched]:
@@ -177,8 +179,7 @@ class _Launch:
             "roots": list(self.wish.roots),
             "control": control.theirs,
             "at": self._places(),
-            "memory": self.wish.memory_bytes,
-            "idle": self.wish.idle_s,
+            **self._allowance(),
             "command": list(words.command),
             "tape": tape.path,
         }
@@ -302,9 +303,12 @@ def streams_shape(*, quiet: bool) -> str:
 # --- talking to hosts
 
 
-def ask(run: str, key: str) -> dict[str, Any]:
-    """Ask for the best snapshot: `resume` and its facts, or `cold` and why."""
-    answer = _exchange(socket_path(run, key), {"op": "ask"})
+def ask(run: str, key: str, allowance: Mapping[str, float]) -> dict[str, Any]:
+    """Ask for the best snapshot: `resume` and its facts, or `cold` and why.
+
+    The host heeds from now on what its snapshots may take: `memory` and `idle`.
+    """
+    answer = _exchange(socket_path(run, key), {"op": "ask", **allowance})
     return answer or {"cold": _trouble(run, key) or "no snapshots yet"}
 
 
