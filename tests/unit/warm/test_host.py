@@ -1152,6 +1152,17 @@ def test_a_place_is_asked_for_by_file_and_line() -> None:
     assert not ladder.is_wanted(snapshot, source, [("train.py", 12), ("rain.py", 13)])
 
 
+def test_what_is_too_large_alone_goes_first_however_many_share_it() -> None:
+    early = waiting(1, 0.1, pss=5, alone=5)
+    middle = waiting(2, 1.0, pss=25, alone=60)
+    deepest = waiting(3, 2.0, pss=40, alone=110)
+    assert ladder.too_large([early, middle, deepest], 50) is deepest
+    assert ladder.too_large([early, middle], 50) is middle
+    assert ladder.too_large([early], 50) is None
+    deepest.resuming = 1
+    assert ladder.too_large([early, deepest], 50) is None
+
+
 def test_many_snapshots_leave_a_ladder_that_is_finer_below() -> None:
     left: list[choice.Snapshot] = []
     for number in range(500):

@@ -48,6 +48,8 @@ class Snapshot:
         self.resuming = 0
         """How many runs came from it that have not ended."""
         self.pss = 0
+        self.alone = 0
+        """What it would take if it shared nothing with other snapshots and runs."""
         self.is_stale = False
         """It was not valid when somebody asked for the last time."""
         self.is_past_imports = False

@@ -634,7 +634,8 @@ class Host:
     def _status(self, _: Peer, __: dict[str, Any]) -> dict[str, Any]:
         listed = []
         for one in sorted(self._snapshots, key=lambda one: one.elapsed):
-            one.pss = one.pss or self._memory_of(one)
+            if not one.pss:
+                self._weigh(one)
             watched = [*one.files, *(one.ledger.get("observed") or {})]
             listed.append(
                 {
@@ -729,7 +730,7 @@ class Host:
             return
         began = time.monotonic()
         one = self._to_measure.pop(0)
-        one.pss = self._memory_of(one)
+        self._weigh(one)
         cost = time.monotonic() - began
         pause = cost / _MEASURE_SHARE
         if not self._to_measure:
@@ -737,12 +738,13 @@ class Host:
         self._measure_at = time.monotonic() + pause
         self._thin()
 
-    def _memory_of(self, snapshot: choice.Snapshot) -> int:
+    def _weigh(self, snapshot: choice.Snapshot) -> None:
         """Measure a snapshot, with the process that it forked ahead of time but not with runs."""
         others = {one.pid for one in self._snapshots} | {one.pid for one in self._resumed.values()}
         others |= {peer.running.pid for peer in self._peers if peer.running}
-        pids = [snapshot.pid, *machine.below(snapshot.pid, others)]
-        return sum(machine.memory_of(pid) for pid in pids)
+        share, snapshot.alone = machine.memory_of(snapshot.pid)
+        ahead = machine.below(snapshot.pid, others)
+        snapshot.pss = share + sum(machine.memory_of(pid)[0] for pid in ahead)
 
     def _sweep_tapes(self, older_than_s: float) -> None:
         """Remove recorded output that no snapshot needs."""

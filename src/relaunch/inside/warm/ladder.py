@@ -77,8 +77,8 @@ def to_drop(snapshots: Sequence[Snapshot], memory_is_short: bool = False) -> Sna
 
 def too_large(snapshots: Sequence[Snapshot], allowed: float) -> Snapshot | None:
     """Return a snapshot that would be too large even alone: others need not go for it."""
-    found = [one for one in snapshots if one.pss > allowed and not one.resuming]
-    return max(found, key=lambda one: one.pss, default=None)
+    found = [one for one in snapshots if one.alone > allowed and not one.resuming]
+    return max(found, key=lambda one: one.alone, default=None)
 
 
 def _depth(snapshot: Snapshot) -> tuple[float, int, int]:

@@ -58,16 +58,21 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def memory_of(pid: int) -> int:
-    """Return what only this process has of its memory and its share of the rest, in bytes."""
+def memory_of(pid: int) -> tuple[int, int]:
+    """Return the memory of a process in bytes: its share of it, and what it would have alone.
+
+    Files are not counted in what it would have alone: others mostly have them mapped too.
+    """
+    found = {b"Pss": 0, b"Anonymous": 0}
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
+                name, _, rest = line.partition(b":")
+                if name in found:
+                    found[name] = int(rest.split()[0]) * 1024
     except OSError:
         pass
-    return 0
+    return found[b"Pss"], found[b"Anonymous"]
 
 
 def send(pidfd: int, number: signal.Signals) -> None:
