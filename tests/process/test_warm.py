@@ -384,6 +384,25 @@ def test_a_traceback_that_was_shown_keeps_its_lines(warm):
     assert 'train.py", line 7, in <module>' in moved.stderr
 
 
+def test_an_exception_on_its_way_keeps_its_lines(warm):
+    lines = [
+        "class Guard:",
+        "    def __enter__(self): pass",
+        "    def __exit__(self, *_):",
+        "        self.a = 1",
+        "        self.b = {}",
+        "{}def fail():",
+        "    raise ValueError(1)",
+        "with Guard():",
+        "    fail()",
+    ]
+    edit(warm, *lines[:4], lines[4].format(1), lines[5].format(""), *lines[6:])
+    first(warm, "--at", "train.py:9")
+    assert "train.py:9" in [one["at"] for one in snapshots(warm)]
+    edit(warm, *lines[:4], lines[4].format(2), lines[5].format("\n"), *lines[6:])
+    assert 'train.py", line 12, in fail' in warm.rl("warm").stderr
+
+
 def test_a_plain_relaunch_of_a_warm_trial_is_plain(warm):
     edit(warm, "print('x')")
     first(warm)

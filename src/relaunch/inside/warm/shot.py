@@ -340,7 +340,10 @@ class _Waiting:
             "seen": bytes(program.seen).hex(),
             "files": files,
             "ledger": self.camera.ledger.manifest(),
-            "lines_seen": self.camera.ledger.lines_seen or program.caught,
+            # An exception on its way carries the lines of functions that are left already.
+            "lines_seen": self.camera.ledger.lines_seen
+            or program.caught
+            or sys.exc_info()[1] is not None,
         }
         wire.send(self.host, message)
         answer, _ = wire.receive(self.host)
