@@ -167,3 +167,11 @@ def test_what_stands_before_all_statements_of_a_file_was_done_when_it_was_begun(
     source = Source(old, "x.py")
     why, _ = compare(source, Source(new, "x.py"), bytes(source.size))
     assert why.endswith("the docstring or a __future__ import was edited")
+
+
+def test_of_functions_that_may_have_been_dissected_all_counts() -> None:
+    old, new = (Source(f"def f():\n    return {n}\nx = 1\n", "x.py") for n in (1, 2))
+    seen = _seen(old, 1, 3)
+    assert compare(old, new, seen)[0] == ""
+    why, _ = compare(old, new, seen, dissected=True)
+    assert why == "line 1 was edited, and the program looks into functions"

@@ -42,6 +42,7 @@ class Snapshot:
         }
         self.ledger: dict[str, Any] = hello.get("ledger") or {}
         self.lines_seen = bool(hello.get("lines_seen"))
+        self.dissects = bool(hello.get("dissects"))
         self.site = int(hello.get("site", -1))
         self.start: Importable | None = None
         """What could be imported when its run began."""
@@ -120,7 +121,8 @@ def _unedited(snapshot: Snapshot, look: Look) -> Verdict:
         if isinstance(new, str):
             return Verdict(new)
         old = look.sources.source(digest, file)
-        why, moves = compare.compare(old, new, snapshot.seen_of(first, old))
+        seen = snapshot.seen_of(first, old)
+        why, moves = compare.compare(old, new, seen, dissected=snapshot.dissects)
         if why:
             return Verdict(f"{look.name(file)}, {why}")
         if snapshot.lines_seen and moves.any:

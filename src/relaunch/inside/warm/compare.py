@@ -98,14 +98,15 @@ class Source:
 
 
 def compare(
-    old: Source, new: Source, seen: Sequence[int], *, names: bool = True
+    old: Source, new: Source, seen: Sequence[int], *, names: bool = True, dissected: bool = False
 ) -> tuple[str, Moves]:
     """Say what of an executed file was edited, empty if nothing was; and where the rest is now.
 
     `seen` has one number for each site of the old file, not zero where the program came by. Without
-    `names` it is taken for granted that names mean what they meant.
+    `names` it is taken for granted that names mean what they meant. Of functions that may have been
+    `dissected`, all counts that was defined.
     """
-    comparison = _Comparison(old, new, seen, names)
+    comparison = _Comparison(old, new, seen, names, dissected)
     why = comparison.prelude(old.tree.body, new.tree.body)
     return why or comparison.block(old.tree.body, new.tree.body), comparison.moves
 
@@ -136,8 +137,11 @@ def _same_own(old: ast.stmt, new: ast.stmt) -> bool:
 
 
 class _Comparison:
-    def __init__(self, old: Source, new: Source, seen: Sequence[int], names: bool) -> None:
+    def __init__(
+        self, old: Source, new: Source, seen: Sequence[int], names: bool, dissected: bool
+    ) -> None:
         self.names = names
+        self.dissected = dissected
         self.old = old
         self.new = new
         self.seen = seen
@@ -236,6 +240,8 @@ class _Comparison:
         if all_same(old.body, new.body):
             self._pair(old, new)
             return ""
+        if self.dissected:
+            return f"{self._at(old)} was edited, and the program looks into functions"
         if is_generator(old) != is_generator(new):
             return f"{self._at(old)} became a generator, or is none any more"
         if not _all_transparent(old):

@@ -15,6 +15,7 @@ from ctypes import (
     PyDLL,
     c_bool,
     c_int,
+    c_short,
     c_void_p,
     cast,
     memmove,
@@ -41,6 +42,8 @@ _IS_ENTRY = 68
 """In 3.11 only: the frame was entered from C."""
 _BEHIND = {(3, 11): 8, (3, 12): 6}.get(sys.version_info[:2], 0)
 """How far its pointer is behind the call in which a frame waits."""
+_WARMUP = 52
+"""In 3.11 only: where code counts up to zero until it is optimised, behind its flags."""
 _FRAME = 24
 """Where a frame object keeps the address of its frame."""
 _CONTENTS = 16
@@ -129,6 +132,7 @@ def morph(frame: FrameType, new: CodeType, call: int) -> None:
     if depth < 0 or _word(at + _CODE).value != id(old):
         raise CannotMorph("the frame is not where it was thought to be")
     new = new.replace(co_stacksize=len(old_names) + old.co_stacksize - len(new_names))
+    warm_up(new, old)
     base = at + _VARIABLES
     values = [_word(base + _WORD * n).value for n in range(len(old_names) + depth)]
     held = dict(zip(old_names, values, strict=False))
@@ -163,6 +167,18 @@ def _moved(
         _drop(value)
         return inner
     return value
+
+
+def warm_up(new: CodeType, old: CodeType) -> None:
+    """Let Python 3.11 optimise code as soon as the code that it stands for.
+
+    It does so when code was used a few times; errors then point at other places in a line.
+    """
+    if sys.version_info >= (3, 12):
+        return
+    if c_int.from_address(id(old) + _WARMUP - 4).value == old.co_flags:
+        count = c_short.from_address(id(old) + _WARMUP).value
+        c_short.from_address(id(new) + _WARMUP).value = min(count, -1)
 
 
 def rewrite(code: CodeType, at: int, old: bytes, new: bytes) -> bool:

@@ -340,6 +340,7 @@ class _Waiting:
             "seen": bytes(program.seen).hex(),
             "files": files,
             "ledger": self.camera.ledger.manifest(),
+            "dissects": program.dissects,
             # An exception on its way carries the lines of functions that are left already.
             "lines_seen": self.camera.ledger.lines_seen
             or program.caught

@@ -41,6 +41,8 @@ _TURNED = bytes([1, *bytes(255)])
 """To make of the sites that were passed those that were not."""
 _LINES = ("lineno", "co_lines", "co_positions", "findCaller", "getsourcelines")
 """Words of programs that look at the numbers of their lines."""
+_CODES = ("__code__", "co_varnames", "getclosurevars", "import dis", "from dis")
+"""Words of programs that look into functions, without calling them."""
 _TERMINAL = ("/dev/tty", "ctermid", "tcgetpgrp", "tcsetpgrp")
 """Words of programs that reach for the terminal of their session: a resumed one has none."""
 
@@ -163,6 +165,8 @@ class Program:
         """The sites that both know by the same numbers."""
         self.caught = False
         """The program may know the numbers of its lines, as from an exception that it caught."""
+        self.dissects = False
+        """The program may know what its functions are made of, also of those it did not call."""
         self.apart = False
         """Snapshots must not be children of the program: it may wait for any child."""
         self.never = ""
@@ -211,6 +215,7 @@ class Program:
         source = compare.Source(text, file)
         if any(word in text for word in _LINES):
             self.caught = True
+        self.dissects = self.dissects or any(word in text for word in _CODES)
         self.apart = self.apart or children.are_spoken_of(text)
         if any(word in text for word in _TERMINAL) and any(map(os.isatty, range(3))):
             self.never = "it speaks of its terminal by name"
@@ -389,7 +394,7 @@ class Program:
             self.flags.set(old.first, old.end)
             self._check(old, new, stack)
             if moves.any:
-                self._move(old, stack, moves)
+                self._move(old.source.file, stack, moves)
             linecache.cache.pop(file, None)
 
     def _check(self, old: Loaded, new: Loaded, stack: list[FrameType]) -> None:
@@ -400,12 +405,17 @@ class Program:
                 if why:
                     raise CannotResume(f"{frame.f_code.co_qualname}: {why}")
 
-    def _move(self, old: Loaded, stack: list[FrameType], moves: compare.Moves) -> None:
-        """Correct the lines of code that goes on as it is: to its next site, or for good."""
-        codes = [frame.f_code for frame in stack if frame.f_code.co_filename == old.source.file]
+    def _move(self, file: str, stack: list[FrameType], moves: compare.Moves) -> None:
+        """Correct the lines of code that goes on as it is: to its next site, or for good.
+
+        That may be code of any older version, which was corrected with each edit since.
+        """
+        codes = [frame.f_code for frame in stack if frame.f_code.co_filename == file]
         codes += [
             code
-            for code in sites.codes_of(old.code)
+            for version in self.versions
+            if version.stale and version.source.file == file
+            for code in sites.codes_of(version.code)
             if code.co_flags & _GENERATORS or not _has_sites(code)
         ]
         for code in {id(code): code for code in codes}.values():
@@ -420,6 +430,7 @@ class Program:
         code, call = _call_at(new.code, frame.f_code, number)
         function = morph.function_of(frame)
         if function is not None and function.__code__.co_filename == code.co_filename:
+            morph.warm_up(code, function.__code__)
             function.__code__ = code
         morph.morph(frame, code, call)
         return number
