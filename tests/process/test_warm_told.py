@@ -135,10 +135,10 @@ def test_when_there_can_be_no_snapshot_where_one_is_wanted_it_says_why(warm):
     never = first(warm, "--at", "train.py:7")
     assert "rl: no snapshot at train.py:7: the program did not come there\n" in never.stderr
     assert "no snapshot at" not in first(warm, "--at", "train.py:8").stderr
-    above = warm.rl("warm", "--at", "train.py:2")
-    assert "rl: no snapshot at train.py:2: it went on at train.py:8 " in above.stderr
-    plain = warm.rl("warm", "--at", "train.py:2", "--", sys.executable, "-c", "1")
-    assert "rl: no snapshot at train.py:2: only scripts and modules have" in plain.stderr
+    above = warm.rl("warm", "--at", "train.py:6")
+    assert "rl: no snapshot at train.py:6: it went on at train.py:8 " in above.stderr
+    plain = warm.rl("warm", "--at", "train.py:6", "--", sys.executable, "-c", "1")
+    assert "rl: no snapshot at train.py:6: only scripts and modules have" in plain.stderr
 
 
 # --- on every save
