@@ -16,6 +16,7 @@ from ctypes import (
     c_bool,
     c_int,
     c_short,
+    c_ubyte,
     c_void_p,
     cast,
     memmove,
@@ -44,6 +45,13 @@ _BEHIND = {(3, 11): 8, (3, 12): 6}.get(sys.version_info[:2], 0)
 """How far its pointer is behind the call in which a frame waits."""
 _WARMUP = 52
 """In 3.11 only: where code counts up to zero until it is optimised, behind its flags."""
+_PAIRS = (
+    "LOAD_FAST__LOAD_FAST",
+    "LOAD_FAST__LOAD_CONST",
+    "LOAD_CONST__LOAD_FAST",
+    "STORE_FAST__LOAD_FAST",
+    "STORE_FAST__STORE_FAST",
+)
 _FRAME = 24
 """Where a frame object keeps the address of its frame."""
 _CONTENTS = 16
@@ -179,6 +187,24 @@ def warm_up(new: CodeType, old: CodeType) -> None:
     if c_int.from_address(id(old) + _WARMUP - 4).value == old.co_flags:
         count = c_short.from_address(id(old) + _WARMUP).value
         c_short.from_address(id(new) + _WARMUP).value = min(count, -1)
+        if count == 0:
+            _fuse(new)
+
+
+def _fuse(code: CodeType) -> None:
+    """Make one instruction of two, as Python 3.11 does when it optimises; it will do the rest."""
+    import opcode
+
+    free = (number for number, name in enumerate(opcode.opname) if name[0] == "<")
+    special = dict(zip(vars(opcode)["_specialized_instructions"], free, strict=False))
+    pairs = {
+        tuple(opcode.opmap[name] for name in names.split("__")): number
+        for names, number in special.items()
+        if names in _PAIRS
+    }
+    units = (c_ubyte * len(code.co_code)).from_address(id(code) + _BYTECODE)
+    for at in range(0, len(units) - 2, 2):
+        units[at] = pairs.get((units[at], units[at + 2]), units[at])
 
 
 def rewrite(code: CodeType, at: int, old: bytes, new: bytes) -> bool:

@@ -12,6 +12,7 @@ import copy
 import ctypes
 import linecache
 import os
+import weakref
 from sys import _getframe
 from time import perf_counter
 from types import CodeType, FrameType
@@ -152,6 +153,8 @@ class Program:
         """The sites there."""
         self.edited: set[int] = set()
         """The sites before statements that were edited last."""
+        self.morphed: list[weakref.ref[CodeType]] = []
+        """Code that only single frames have, which may wait where nobody sees them."""
         self.visits: dict[int, float] = {}
         """When doors were passed that are asked at the next visit too."""
         self.past_imports = -1
@@ -410,7 +413,9 @@ class Program:
 
         That may be code of any older version, which was corrected with each edit since.
         """
-        codes = [frame.f_code for frame in stack if frame.f_code.co_filename == file]
+        codes = [frame.f_code for frame in stack]
+        codes += [code for one in self.morphed if (code := one()) is not None]
+        codes = [code for code in codes if code.co_filename == file]
         codes += [
             code
             for version in self.versions
@@ -433,6 +438,8 @@ class Program:
             morph.warm_up(code, function.__code__)
             function.__code__ = code
         morph.morph(frame, code, call)
+        self.morphed = [one for one in self.morphed if one() is not None]
+        self.morphed.append(weakref.ref(frame.f_code))
         return number
 
 
