@@ -80,6 +80,17 @@ def test_a_resumed_program_forks_and_leaves_snapshots_behind_it(forks):
     relaunched(forks, at="")
 
 
+DIES = FORKS.replace("    work()\n    os._exit(0)\n", "    raise ValueError(1)\n")
+
+
+def test_a_line_that_a_child_showed_is_shown_as_it_is_now(warm):
+    warm.write("train.py", DIES)
+    first(warm, "--at", "train.py:15")
+    assert "train.py:15" in [one["at"] for one in snapshots(warm)]
+    warm.write("train.py", DIES.replace("ValueError(1)", "ValueError(1)  # why"))
+    relaunched(warm, at="")
+
+
 LOADS = """\
 import time
 import torch

@@ -36,6 +36,23 @@ def test_a_file_that_was_read_must_be_the_same(program: Program) -> None:
     assert program.changed() == "data.csv is gone"
 
 
+def test_what_is_no_path_is_told_as_python_tells_it(program: Program) -> None:
+    program.run(
+        """
+        def tell(look):
+            try:
+                look(["x"])
+            except TypeError as error:
+                print(error)
+        tell(os.stat), tell(os.lstat), tell(os.path.exists)
+        snapshot()
+        """
+    )
+    told = (program.aside / "out").read_text().splitlines()
+    assert [line.partition(":")[0] for line in told] == ["stat", "lstat", "stat"]
+    assert all(line.endswith("not list") for line in told)
+
+
 def test_a_file_that_was_missing_must_still_be_missing(program: Program) -> None:
     program.run(
         """

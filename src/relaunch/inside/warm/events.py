@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 _OURS = os.path.dirname(__file__) + "/"
 _PYTEST_FOLDERS = ("__pycache__", ".pytest_cache")
-_SHOWN = ("sys.excepthook", "sys.unraisablehook")
+_SHOWN: dict[str, Callable[[Any], tuple[Any, Any]]] = {
+    "sys.excepthook": lambda args: (args[2], args[3]),
+    "sys.unraisablehook": lambda args: (args[1].exc_value, args[1].exc_traceback),
+}
+"""Events with which Python shows an exception, and where it and its traceback are."""
 _METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
 _WRITES = os.O_WRONLY | os.O_RDWR
 
@@ -33,7 +37,13 @@ def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
         handler = get(event)
         if handler is None:
             if event in _SHOWN:
-                ledger.shown()
+                before = quiet.enter()
+                try:
+                    ledger.show(*_SHOWN[event](args))
+                except Exception as error:
+                    ledger.lose_sight(f"{event} was not understood: {error}")
+                finally:
+                    quiet.leave(before)
             return
         try:
             frame = sys._getframe(1)

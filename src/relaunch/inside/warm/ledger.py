@@ -8,10 +8,12 @@ seen. Nothing here may break the program: where we cannot follow, `blind` says w
 
 from __future__ import annotations
 
+import linecache
 import os
 import posix
 import stat
 import sys
+from itertools import islice
 
 from . import clocks, hearsay
 from .events import hook_of
@@ -42,9 +44,11 @@ from .wrapped import wrap
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
-    from types import FrameType
+    from types import FrameType, TracebackType
     from typing import Any
 
+_MOST_LINES = 20
+"""How many lines of one statement a traceback shows at the most."""
 _DIGESTS = 4000
 _DIGEST_BYTES = 64 << 20
 """How much is read for one manifest."""
@@ -386,6 +390,31 @@ class Ledger:
         if path:
             self.shown()
             self.read(path)
+
+    def show(self, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Note the lines that Python shows of an exception, and of those that led to it."""
+        self.shown()
+        todo = [(error, trace)]
+        done = set()
+        while todo:
+            error, trace = todo.pop()
+            while trace is not None:
+                self._show_place(trace)
+                trace = trace.tb_next
+            for other in (getattr(error, "__cause__", None), getattr(error, "__context__", None)):
+                if other is not None and id(other) not in done:
+                    done.add(id(other))
+                    todo.append((other, other.__traceback__))
+
+    def _show_place(self, trace: TracebackType) -> None:
+        code, first, at = trace.tb_frame.f_code, trace.tb_lineno, trace.tb_lasti // 2
+        if not self._source(code.co_filename):
+            return
+        last = next(
+            (end or first for _, end, _, _ in islice(code.co_positions(), at, at + 1)), first
+        )
+        for number in range(first, min(last, first + _MOST_LINES) + 1):
+            linecache.getline(code.co_filename, number)  # which is noted
 
     def shown(self) -> None:
         """Note that numbers of lines are shown, as in a traceback."""

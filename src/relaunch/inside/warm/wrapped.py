@@ -71,6 +71,8 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
 
         def stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> Any:
             try:
+                if path.__hash__ is None:  # no path: Python says so itself
+                    return real(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
                 if dir_fd is None:
                     if path not in measured:
                         frame = sys._getframe(1)
@@ -90,6 +92,8 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
 
         def lstat(path: Any, *, dir_fd: int | None = None) -> Any:
             try:
+                if path.__hash__ is None:
+                    return real(path, dir_fd=dir_fd)
                 if dir_fd is not None or path not in measured:
                     frame = sys._getframe(1)
                     if dir_fd is not None or path not in looked or not kind_only(frame):
