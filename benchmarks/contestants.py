@@ -27,7 +27,7 @@ SETTLE_S = 0.4
 FORK_SERVER = Path(__file__).with_name("forkserver.py")
 _PROMPT = re.compile(r"^(In \[\d+\]: |>>> )+")
 _TIMES = re.compile(r" in [0-9.]+s\b")
-_OURS = re.compile(r"^(rl( #[\d.]+|:) | {7}\$ )")
+_OURS = re.compile(r"^(rl( #[\d.]+|:) | {7}\$ | {4}because )")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,13 +132,13 @@ class Plain(Contestant):
             raise Unmeasured(f"{self.name}: exit {code}, it said: {terminal.text[-600:]}")
         said = terminal.text.splitlines()
         cold = [line.removeprefix("rl: cold: ") for line in said if line.startswith("rl: cold: ")]
-        resumed = [line.removeprefix("rl: ") for line in said if line.startswith("rl: resumed")]
+        resumed = re.findall(r"^rl: (resumed[^\n]*(?:\n {4}because [^\n]*)?)", "\n".join(said), re.M)
         return Seen(
             output_s=output_s,
             ended_s=ended_s,
             lines=_program_lines(terminal.text),
             cold="".join(cold[:1]),
-            resumed="".join(resumed[:1]),
+            resumed=" ".join("".join(resumed[:1]).split()),
         )
 
 
