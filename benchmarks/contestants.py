@@ -132,7 +132,9 @@ class Plain(Contestant):
             raise Unmeasured(f"{self.name}: exit {code}, it said: {terminal.text[-600:]}")
         said = terminal.text.splitlines()
         cold = [line.removeprefix("rl: cold: ") for line in said if line.startswith("rl: cold: ")]
-        resumed = re.findall(r"^rl: (resumed[^\n]*(?:\n {4}because [^\n]*)?)", "\n".join(said), re.M)
+        resumed = re.findall(
+            r"^rl: (resumed[^\n]*(?:\n {4}because [^\n]*)?)", "\n".join(said), re.M
+        )
         return Seen(
             output_s=output_s,
             ended_s=ended_s,
