@@ -394,6 +394,19 @@ def test_a_folder_that_had_to_be_new_must_be_new_again(program: Program) -> None
     assert program.changed() == "a is a folder now"
 
 
+@pytest.mark.parametrize("measured", [True, False])
+def test_a_file_appended_to_and_measured_must_be_as_long_as_it_was(
+    program: Program, measured: bool
+) -> None:
+    log = program.folder / "log"
+    log.write_text("ab")
+    look = "os.stat('log').st_size" if measured else "0"
+    program.run(f"file = open('log', 'a'); file.write('c'); file.close(); n = {look}; snapshot()")
+    assert program.changed() == ("log changed" if measured else "")
+    log.write_text("xy")
+    assert program.changed() == ""
+
+
 def test_a_file_read_and_then_rewritten_must_be_as_it_was_first(program: Program) -> None:
     state = program.folder / "state"
     state.write_text("1")

@@ -28,6 +28,8 @@ def take(ledger: Ledger, what: str, key: str, value: Any) -> None:
     elif what == "lines":
         number, text = value
         ledger.lines.setdefault(key, {}).setdefault(number, text)
+    elif what == "bases":
+        ledger.bases.setdefault(key, value)
     elif what == "written":
         _write(ledger, key, value)
     elif what == "contents":

@@ -79,6 +79,8 @@ class Ledger:
         """Symbolic links that were read."""
         self.written: dict[str, int] = {}
         """Paths that the program wrote or removed, with -1; if only appended to, its old size."""
+        self.bases: dict[str, int] = {}
+        """Old sizes of files that were appended to and then measured."""
         self.timed: set[str] = set()
         """Written paths whose times were set on purpose."""
         self.sources: Collection[str] = ()
@@ -158,6 +160,7 @@ class Ledger:
             "kinds": self.kinds,
             "modes": self.modes,
             "stats": self.stats,
+            "bases": self.bases,
             "contents": self.contents,
             "names": self.names,
             "links": self.links,
@@ -264,6 +267,9 @@ class Ledger:
 
     def measure(self, path: str) -> None:
         """Note size, time and mode."""
+        base = self.written.get(path, -1)
+        if base >= 0 and path not in self.bases:
+            self._note("bases", path, base)
         if path and path not in self.stats and not self.is_own(path):
             if path in self.sources:  # they are compared statement by statement
                 self.look(path)

@@ -13,6 +13,7 @@ from .states import (
     modules_in,
     names_in,
     short,
+    size_of,
     stats_of,
 )
 
@@ -35,6 +36,9 @@ def changed(manifest: dict[str, Any]) -> str:
         now = stats_of(path)
         if now != state:
             return f"{short(path, cwd)} {_became(now[0]) if now[0] != state[0] else 'changed'}"
+    for path, base in manifest["bases"].items():
+        if size_of(path) != base:
+            return f"{short(path, cwd)} changed"
     for path, state in manifest["modes"].items():
         if access_of(path) != state:
             return f"{short(path, cwd)} has other permissions"
