@@ -10,6 +10,7 @@ CPython 3.11, 3.12 and 3.13; `works()` proves it on this very interpreter before
 
 from __future__ import annotations
 
+import opcode  # now: a program that ends can import nothing any more
 import sys
 from ctypes import (
     PyDLL,
@@ -193,8 +194,6 @@ def warm_up(new: CodeType, old: CodeType) -> None:
 
 def _fuse(code: CodeType) -> None:
     """Make one instruction of two, as Python 3.11 does when it optimises; it will do the rest."""
-    import opcode
-
     free = (number for number, name in enumerate(opcode.opname) if name[0] == "<")
     special = dict(zip(vars(opcode)["_specialized_instructions"], free, strict=False))
     pairs = {
