@@ -86,6 +86,7 @@ def test_washing_any_text_twice_is_washing_it_once(text):
 
 
 @example("a0tmp", 100)
+@example("/a\\", 100)
 @given(st.lists(PIECES, min_size=3, max_size=12).map("".join), st.integers(100, 1000))
 def test_washing_a_long_text_twice_is_washing_it_once(text, times):
     assert wash(wash(text * times)) == wash(text * times)

@@ -41,7 +41,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
         # The directory goes, the file's own name stays: `config.yaml` missing is not `vocab.json`.
         (
-            r"(?<![\w.<>/~-])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.+@%=~-]*[\w+@%=~-])*[/\\]"
+            r"(?<![\w.<>/~\\-])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.+@%=~-]*[\w+@%=~-])*[/\\]"
             r"([\w.+@%=~-]*[\w+@%=~-])[/\\]?(?=$|[^\w/\\])",
             r"<path>/\1",
         ),
