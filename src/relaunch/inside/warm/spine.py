@@ -44,6 +44,8 @@ _LINES = ("lineno", "co_lines", "co_positions", "findCaller", "getsourcelines")
 """Words of programs that look at the numbers of their lines."""
 _CODES = ("__code__", "co_varnames", "getclosurevars", "import dis", "from dis")
 """Words of programs that look into functions, without calling them."""
+_AT_FORK = "register_at_fork"
+"""Word of programs that would notice our forks."""
 _TERMINAL = ("/dev/tty", "ctermid", "tcgetpgrp", "tcsetpgrp")
 """Words of programs that reach for the terminal of their session: a resumed one has none."""
 
@@ -222,6 +224,8 @@ class Program:
         self.apart = self.apart or children.are_spoken_of(text)
         if any(word in text for word in _TERMINAL) and any(map(os.isatty, range(3))):
             self.never = "it speaks of its terminal by name"
+        if _AT_FORK in text:
+            self.never = "it acts whenever it is forked"
         first = len(self.seen)
         tree = sites.instrument(source.tree, first)
         if rewrite is not None:
