@@ -405,6 +405,36 @@ def test_an_exception_on_its_way_keeps_its_lines(warm):
     assert 'train.py", line 12, in fail' in warm.rl("warm").stderr
 
 
+GENERATOR = """\
+def inner():
+    yield 1
+    yield 2
+    raise ValueError(3)
+def outer():
+    {first}
+    yield from inner()
+waiting = outer()
+next(waiting)
+a = 1
+{between}
+b = 2
+next(waiting), next(waiting)
+"""
+
+
+@pytest.mark.parametrize(("opening", "between"), [("pass", "pass"), ("yield 0", "next(waiting)")])
+def test_a_generator_that_waits_keeps_its_lines_true_through_many_edits(warm, opening, between):
+    """It waits in the code of the first version, or in its own copy of that of the second."""
+    text = GENERATOR.format(first=opening, between=between)
+    for blank, stop in ((0, "a = 1"), (1, "b = 2"), (2, "b = 2"), (3, "b = 2")):
+        script = BEGIN + "\n" * blank + text.replace("b = 2", f"b = 2 + {blank}")
+        warm.write("train.py", script)
+        at = 1 + script[: script.index(stop)].count("\n")
+        done = warm.rl("warm", "--at", f"train.py:{at}", "--", sys.executable, "train.py")
+        assert told(done) == told(plain(warm))
+        assert ("resumed at" in done.stderr) == (blank > 0)
+
+
 def test_a_plain_relaunch_of_a_warm_trial_is_plain(warm):
     edit(warm, "print('x')")
     first(warm)

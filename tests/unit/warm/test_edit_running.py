@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.warm.editor import spec_of
+
+from relaunch.inside.warm import morph
 
 DRIVER = Path(__file__).with_name("editing.py")
 ENV = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -322,3 +326,25 @@ def test_at_every_stop(name: str, tmp_path: Path) -> None:
             assert warm == cold, stop
             edited += 1
     assert edited >= 2
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="only 3.11 optimises when code is warm")
+def test_edited_code_is_optimised_as_soon_as_its_forerunner_was() -> None:
+    names: dict[str, Any] = {}
+    exec("def f(a, b):\n    c = a\n    d = b\n    return str(c + d), 'x', c\n", names)
+    used = names["f"]
+    new, unused = used.__code__.replace(), used.__code__.replace()
+    for n in range(20):
+        used(n, n)
+
+    def fused(code: Any) -> list[int]:
+        return [
+            one.offset for one in dis.get_instructions(code, adaptive=True) if "__" in one.opname
+        ]
+
+    assert fused(used.__code__)
+    assert not fused(unused)
+    morph.warm_up(new, unused)
+    assert not fused(new)
+    morph.warm_up(new, used.__code__)
+    assert fused(new) == fused(used.__code__)
