@@ -18,6 +18,7 @@ from time import perf_counter_ns
 
 from . import quiet
 from .flags import MOST
+from .machine import process_name
 from .states import identity_of
 
 TYPE_CHECKING = False
@@ -180,7 +181,7 @@ class Forked:
             heard = self._heard
             for pid, start in [*self._known]:
                 if is_alive(pid, start):
-                    return f"a forked process is there: {_name_of(pid)}"
+                    return f"a forked process is there: {process_name(pid)}"
                 self._known.discard((pid, start))
             hear()
             if self._heard == heard and not self._known:
@@ -224,11 +225,3 @@ def _stat_of(pid: int) -> tuple[str, str]:
 def _children() -> set[int]:
     with open("/proc/thread-self/children", encoding="ascii") as file:
         return {*map(int, file.read().split())}
-
-
-def _name_of(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return f"{file.read().strip()} ({pid})"
-    except OSError:
-        return str(pid)

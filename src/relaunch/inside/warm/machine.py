@@ -107,3 +107,12 @@ def below(pid: int, without: set[int]) -> list[int]:
         except OSError:
             pass
     return found
+
+
+def process_name(pid: int) -> str:
+    """Return what a process calls itself, with its number."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return f"{file.read().strip()} ({pid})"
+    except OSError:
+        return str(pid)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from .ledger import Ledger
@@ -37,24 +39,37 @@ def watch_seed(ledger: Ledger, module: Any) -> None:
     for name in SEEDS[key]:
         real = getattr(module, name)
 
-        def call(*args: Any, _real: Any = real, **kwargs: Any) -> Any:
-            try:
-                given = [*args, *kwargs.values()]
-                if given and given[0] is not None:
-                    ledger.seeded.add(key)
-                else:
-                    ledger.seeded.discard(key)
-                return _real(*args, **kwargs)
-            except BaseException as error:
-                if error.__traceback__ is not None:
-                    error.__traceback__ = error.__traceback__.tb_next
-                raise
+        def seed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+            given = [*args, *kwargs.values()]
+            if given and given[0] is not None:
+                ledger.seeded.add(key)
+            else:
+                ledger.seeded.discard(key)
 
-        call.__name__ = call.__qualname__ = name
-        call.__doc__ = real.__doc__
-        call.__module__ = module.__name__
-        setattr(module, name, call)
+        _stand_in(module, name, real, seed)
     ledger.watched.add(key)
+
+
+def _stand_in(
+    module: Any,
+    name: str,
+    real: Any,
+    note: Callable[[Sequence[Any], Mapping[str, Any]], object],
+) -> None:
+    """Let a function pass for one of a module: it notes the call first, and is in no traceback."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            note(args, kwargs)
+            return real(*args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = real.__doc__
+    call.__module__ = module.__name__
+    setattr(module, name, call)
 
 
 def watch_torch(ledger: Ledger, module: Any) -> None:
@@ -77,25 +92,11 @@ def watch_reader(ledger: Ledger, module: Any) -> None:
         if real is None:
             continue
 
-        def call(
-            *args: Any, _real: Any = real, _at: int = position, _use: str = use, **kwargs: Any
-        ) -> Any:
-            try:
-                _note(ledger, _at, _use, args, kwargs)
-                return _real(*args, **kwargs)
-            except BaseException as error:
-                if error.__traceback__ is not None:
-                    error.__traceback__ = error.__traceback__.tb_next
-                raise
-
-        call.__name__ = call.__qualname__ = name
-        call.__doc__ = real.__doc__
-        call.__module__ = module.__name__
-        setattr(module, name, call)
+        _stand_in(module, name, real, partial(_note, ledger, position, use))
 
 
 def _note(
-    ledger: Ledger, position: int, use: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ledger: Ledger, position: int, use: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
     path = args[position] if len(args) > position else None
     for name in ("f", "filename", "name", "file"):

@@ -15,6 +15,7 @@ from . import cuda, held, opened, pools, shared
 from . import ledger as _ledger
 from .kept import ALL_BYTES, FILE_BYTES
 from .ledger import Ledger
+from .machine import process_name
 from .states import short
 
 TYPE_CHECKING = False
@@ -136,16 +137,8 @@ def _children(own: Collection[int]) -> str:
             return "the kernel does not tell child processes"
         for pid in pids:
             if pid not in own:
-                return f"a child process is there: {_command(pid)}"
+                return f"a child process is there: {process_name(pid)}"
     return ""
-
-
-def _command(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return f"{file.read().strip()} ({pid})"
-    except OSError:
-        return str(pid)
 
 
 def _written(ledger: Ledger) -> str:
