@@ -23,10 +23,11 @@ _OF_A_SCRIPT = frozenset(
 _EXTERNAL = "<frozen importlib._bootstrap_external>"
 
 
-def start(names: dict[str, Any], before: tuple[bool, list[int]]) -> None:
+def start(names: dict[str, Any], before: tuple[bool, list[int]], first: list[int]) -> None:
     """Make `names` those of the script, and the next call of `stop` its first step.
 
-    `before` is what the collector of garbage was like when this process began.
+    `before` is what the collector of garbage was like when this process began, and `first` the
+    first object of ours.
     """
     spec = json.loads(sys.argv[1])
     words = sys.argv[3:]
@@ -63,6 +64,7 @@ def start(names: dict[str, Any], before: tuple[bool, list[int]]) -> None:
         names["__file__"] = full
         names["__loader__"] = SourceFileLoader("__main__", full)
         setattr(builtins, sites.STOP, _first_step(program, loaded, names))
+    quiet.hide(first)
     quiet.leave(before)
 
 
@@ -166,6 +168,7 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
             return theirs(self, fullname)
         native = theirs(self, fullname)  # it says what is wrong, and keeps bytecode, as ever
         before = quiet.enter()
+        first = quiet.mark()
         try:
             if path in program.files:
                 program.never = f"{fullname} was loaded twice"
@@ -173,6 +176,7 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
         except (OSError, SyntaxError, ValueError, UnicodeError):
             return native
         finally:
+            quiet.hide(first)
             quiet.leave(before)
 
     pytests.watch(program, is_project)

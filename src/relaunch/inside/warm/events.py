@@ -27,11 +27,13 @@ _SHOWN: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 """Events with which Python shows an exception, and where it and its traceback are."""
 _METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
 _WRITES = os.O_WRONLY | os.O_RDWR
+_CARED_FOR = {*SEEDS, *READERS, cuda.MODULE, clocks.MODULE, TORCH}
+"""Modules with functions that are wrapped once they are loaded."""
 
 
 def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
-    table = _Events(ledger).table()
-    get = table.get
+    events = _Events(ledger)
+    get = events.table().get
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         handler = get(event)
@@ -50,6 +52,8 @@ def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
         except ValueError:  # nobody: Python itself shows a traceback, when the program is over
             return
         if ledger.asleep or frame.f_code.co_filename.startswith(_OURS):
+            return
+        if not ledger.forked.is_child and events.is_of_an_import(event, args, frame):
             return
         before = quiet.enter()
         try:
@@ -89,6 +93,20 @@ class _Events:
             both[event] = self._program
         return both
 
+    def is_of_an_import(self, event: str, args: Any, frame: FrameType) -> bool:
+        """Note quickly what happens thousands of times in a large import; False if it is not that.
+
+        Not in forked processes: there, nobody compares statements.
+        """
+        if event == "import":
+            if args[0] in _CARED_FOR:
+                return False
+            self.ledger.imported.add(args[0])
+            return True
+        if event == "open":
+            return not args[2] & _WRITES and imports(frame)
+        return event == "os.listdir" and imports(frame)
+
     def _open(self, args: Any, frame: FrameType) -> None:
         path, _, flags = args
         ledger = self.ledger
@@ -96,8 +114,6 @@ class _Events:
             return
         if not flags & (_WRITES | os.O_CREAT | os.O_TRUNC):
             if path in ledger._read or shows_lines(frame):
-                return
-            if imports(frame) and not ledger.forked.is_child:  # there, nobody compares statements
                 return
             ledger._read.add(path)
             ledger.read(ledger.full(path))
@@ -219,8 +235,7 @@ class _Events:
     def _import(self, args: Any, _: FrameType) -> None:
         name = args[0]
         self.ledger.add("imported", name)
-        cared_for = name in SEEDS or name in READERS or name in (cuda.MODULE, clocks.MODULE, TORCH)
-        if cared_for and name not in self._importing | {*sys.modules}:
+        if name in _CARED_FOR and name not in self._importing | {*sys.modules}:
             self._importing.add(name)
             # Loaded here, so that nobody can have its functions before they are wrapped.
             from importlib import import_module

@@ -29,6 +29,7 @@ from .states import (
     digest_of,
     folder_of,
     identity_of,
+    is_of_a_package,
     kind_of,
     mode_of,
     modules_in,
@@ -245,7 +246,7 @@ class Ledger:
         full = tidy(absolute(os.fsdecode(path), dir_fd))
         if full.startswith(self._skip) and not full.startswith("/dev/shm/"):
             return ""
-        if full.endswith(_NOT_NOTED) or "/site-packages/" in full or "/dist-packages/" in full:
+        if full.endswith(_NOT_NOTED) or is_of_a_package(full):
             return ""
         if _is_of_pytest(full) or "/__pycache__" in full:
             return ""

@@ -15,6 +15,7 @@ def start(names: dict) -> None:
     """Load our package by its path and prepare the script."""
     before = gc.isenabled(), [*gc.get_count()]
     gc.disable()
+    first = [one["collections"] for one in gc.get_stats()]  # as `quiet.mark`
     import os
     from types import ModuleType
 
@@ -25,7 +26,7 @@ def start(names: dict) -> None:
     package.__path__ = [here]
     from _relaunch_warm import entry
 
-    entry.start(names, before)
+    entry.start(names, before, first)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
-"""Keeps our own work out of the count by which Python decides when to collect garbage.
+"""Keeps our own work out of the counts by which Python decides when to collect garbage.
 
 Otherwise cycles of the program would be collected much earlier than in a cold run, and what their
 `__del__` says would stand elsewhere in its output. The very moment can still be another one: a
-program whose output depends on it has to collect by itself.
+program whose output depends on it has to collect by itself. What we keep for good is taken out of
+the collector's lists too: it looks at all there is each time that has grown by a quarter, and where
+this begins decides what it costs.
 """
 
 from __future__ import annotations
 
 import gc
-from ctypes import PyDLL, c_int, c_void_p, string_at
+from _thread import _count as count_threads
+from ctypes import PyDLL, addressof, c_int, c_size_t, c_void_p, py_object, string_at
 from struct import pack
 
 TYPE_CHECKING = False
@@ -16,12 +19,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SEARCHED = 16384
-_STRIDE = 24
-"""From one generation to the next: a list head of two pointers, a threshold, a count."""
+_HEAD = 16
+"""Two pointers, to the next object and to the one before: of a list, and before each object."""
+_STRIDE = _HEAD + 8
+"""From one generation to the next: the head of a list, a threshold, a count."""
+_FLAGS = 3
+"""Bits in the pointer to the one before that are no part of it."""
 
 
-def _counters() -> list[Any]:
-    """Find the three counts of the collector, by thresholds that nothing else looks like."""
+def _generations() -> int:
+    """Find the collector's lists, by thresholds that nothing else looks like; 0 if there are none.
+
+    They follow one another from the address that is returned.
+    """
     ask = PyDLL(None).PyInterpreterState_Get
     ask.restype = c_void_p
     state = ask()
@@ -37,12 +47,11 @@ def _counters() -> list[Any]:
         if all(memory[at + _STRIDE * n : at + _STRIDE * n + 4] == words[n] for n in (1, 2)):
             found.append(at)
         at = memory.find(words[0], at + 1)
-    if len(found) != 1:
-        return []
-    return [c_int.from_address(state + found[0] + 4 + _STRIDE * n) for n in range(3)]
+    return int(state) + found[0] - _HEAD if len(found) == 1 else 0
 
 
-_counts = _counters()
+_young = _generations()
+_counts = [c_int.from_address(_young + _HEAD + 4 + _STRIDE * n) for n in range(3) if _young]
 
 
 def enter() -> tuple[bool, list[int]]:
@@ -59,3 +68,41 @@ def leave(before: tuple[bool, list[int]]) -> None:
         one.value = count
     if enabled:
         gc.enable()
+
+
+def _links(address: int) -> Any:
+    """Return the pointers that stand at an address."""
+    return (c_size_t * 2).from_address(address)
+
+
+def _own_list() -> Any:
+    """Make a list that no collector knows; never freed, as little as the objects that are in it."""
+    links = (c_size_t * 2)()
+    PyDLL(None).Py_IncRef(py_object(links))
+    links[:] = [addressof(links)] * 2
+    return links
+
+
+_ours = _own_list()
+
+
+def mark() -> list[int]:
+    """Return what `hide` needs; collecting must be off until then."""
+    return [one["collections"] for one in gc.get_stats()]
+
+
+def hide(first: list[int]) -> None:
+    """Take all objects that were made since `mark` out of the collector's sight, for good.
+
+    Those are the last in the youngest list. If anybody has collected, or another thread may have
+    made some of them, they stay where they are.
+    """
+    if not _young or count_threads() or first != mark():
+        return
+    stop: list[int] = []  # what is made from here on, as by `_links`, comes after it
+    start, rest = id(first) - _HEAD, id(stop) - _HEAD
+    begin, end = _links(start), _links(rest)
+    before, last, after = begin[1] & ~_FLAGS, end[1] & ~_FLAGS, _ours[1]
+    links_before, links_last, links_after = _links(before), _links(last), _links(after)
+    links_before[0], links_last[0], links_after[0] = rest, addressof(_ours), start
+    end[1], begin[1], _ours[1] = before | end[1] & _FLAGS, after | begin[1] & _FLAGS, last

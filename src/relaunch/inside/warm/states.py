@@ -37,6 +37,13 @@ def tidy(path: str) -> str:
     return path
 
 
+def is_of_a_package(path: Any) -> bool:
+    """Tell whether it lies among the installed packages, which are watched as a whole."""
+    if not isinstance(path, str) or not path.startswith("/") or "/.." in path:
+        return False
+    return "/site-packages/" in path or "/dist-packages/" in path
+
+
 def folder_of(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 

@@ -12,6 +12,7 @@ import sys
 
 from . import held
 from .callers import from_makedirs, kind_only, shows_lines
+from .states import is_of_a_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
     looked, measured = ledger._looked, ledger._measured
 
     def note(path: Any, dir_fd: int | None, frame: FrameType) -> None:
-        if isinstance(path, int) or ledger.asleep or shows_lines(frame):
+        if isinstance(path, int) or ledger.asleep:
+            return
+        if is_of_a_package(path):
+            measured.add(path)
+            return
+        if shows_lines(frame):
             return
         try:
             ledger.catch_up()
