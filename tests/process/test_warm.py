@@ -600,6 +600,7 @@ def test_a_program_that_acts_at_forks_is_not_made_to_act_by_ours(warm):
 
 def test_our_own_objects_do_not_make_the_collector_s_lists_longer(warm):
     warm.write("train.py", "import gc\nprint(len(gc.get_objects()), gc.get_stats())\n")
-    seen, objects = zip(*(one.stdout.split(" ", 1)[::-1] for one in (first(warm), plain(warm))))
-    assert seen[0] == seen[1]
-    assert abs(int(objects[0]) - int(objects[1])) < 300
+    ours, stats = first(warm).stdout.split(" ", 1)
+    theirs, cold_stats = plain(warm).stdout.split(" ", 1)
+    assert stats == cold_stats
+    assert abs(int(ours) - int(theirs)) < 300

@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from relaunch.inside import warm
 from tests.unit.warm.resuming import PYTHONS
+
+from relaunch.inside import warm
 
 ROUNDS = """
 import gc, random, sys
