@@ -12,6 +12,7 @@ from tests.supervising import PATIENCE_S, is_running, wait_until
 from tests.warming import (
     BEGIN,
     edit,
+    files,
     first,
     on_terminal,
     plain,
@@ -500,6 +501,22 @@ def test_what_no_two_cold_runs_have_in_common_is_not_held_against_a_place(warm):
         "against": "1.3", "difference": "", "left_out": left_out,
     }  # fmt: skip
     assert left_out in warm.rl("show", "1.2").stdout
+
+
+def test_verify_compares_the_files_that_were_written(warm):
+    same, other = "open('same', 'w').write('x')", "open('log', 'a').write('x')"
+    edit(warm, same, other, "print('end')")
+    first(warm)
+    done = warm.rl("warm", "--verify")
+    assert (done.returncode, warm.project.joinpath("log").read_text()) == (0, "xxxx")
+    assert "rl: files that no two cold runs leave alike were left out: 1\n" in done.stderr
+    script = BEGIN.replace('print("begin")', "begun = os.getpid()")
+    warm.write("train.py", f"{script}open('pid', 'w').write(str(begun == os.getpid()))\n")
+    first(warm, "--at", "train.py:5")
+    differs = warm.rl("warm", "--verify")
+    assert differs.returncode == 1
+    assert "NOT as a cold run: pid differs: 5 bytes warm, 4 bytes cold" in differs.stderr
+    assert not [name for name in files(warm) if name.endswith(".written")]
 
 
 def test_on_a_terminal_too_a_time_is_not_held_against_a_place(warm):

@@ -74,6 +74,8 @@ class Attempt:
         self._secret_texts: list[str] = []
         self.way: Launched | None = None
         """How a warm run began."""
+        self.written: tuple[str, ...] = ()
+        """Files that a warm run told it wrote."""
 
     def run(self) -> Outcome:
         """Run it. Raises only for what stops the program from being started at all."""
@@ -108,6 +110,7 @@ class Attempt:
                 writer.close()
         if writer and writer.failed:
             self._unwritten.append(("output", writer.failed))
+        self.written = result.written
         if result.outcome.not_passed_on:
             self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
         outcome = self._finish(self._after(result.outcome), result.resets, result.in_line)

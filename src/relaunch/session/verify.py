@@ -13,6 +13,7 @@ from relaunch.journal.store import write_json
 from relaunch.record import Record
 from relaunch.session.attempt import Attempt
 from relaunch.session.in_common import common_first, first_difference, in_common
+from relaunch.session.left_behind import in_files
 from relaunch.trial.launch.warm import ban
 
 TYPE_CHECKING = False
@@ -56,11 +57,12 @@ def _has_ended() -> bool:
 
 
 class Told(Record):
-    """How a run ended, and the lines that it told."""
+    """How a run ended, the lines that it told, and what it left in files."""
 
     id: str = ""
     ended: Outcome
     output: Mapping[int, list[bytes]] = {}
+    files: Mapping[str, str] = {}
     cut: str = ""
     """Why it cannot be compared."""
 
@@ -86,7 +88,11 @@ def verify(
     """
     if warm.trial is None or warm.way is None or not outcome.resumed:
         return Verdict()
-    ours = Told(ended=outcome, output=output_of(warm.trial, joined=os.isatty(1)))
+    ours = Told(
+        ended=outcome,
+        output=output_of(warm.trial, joined=os.isatty(1)),
+        files=in_files(warm.written),
+    )
     cold = _run_cold(warm, stdin, tell)
     if cold.cut:
         return Verdict(undecided=cold.cut)
@@ -122,11 +128,16 @@ def _run_cold(warm: Attempt, stdin: Input, tell: Callable[[Event], object]) -> T
         return Told(ended=ended, cut="the cold run was not recorded")
     cut = "the cold run was interrupted" if ended.interrupted else ""
     output = output_of(cold.trial, joined=os.isatty(1))
-    return Told(id=cold.trial.id, ended=ended, output=output, cut=cut)
+    files = in_files(warm.written)
+    return Told(id=cold.trial.id, ended=ended, output=output, files=files, cut=cut)
 
 
 def _compare(warm: Told, cold: Told) -> str:
-    return compare_ends(warm.ended, cold.ended) or compare_outputs(warm.output, cold.output)
+    return (
+        compare_ends(warm.ended, cold.ended)
+        or compare_outputs(warm.output, cold.output)
+        or compare_files(warm.files, cold.files)
+    )
 
 
 def judge(warm: Told, cold: Told, again: Told) -> Verdict:
@@ -135,16 +146,23 @@ def judge(warm: Told, cold: Told, again: Told) -> Verdict:
     difference, lines = compare_with_both(warm.output, cold.output, again.output)
     if not ends_vary:
         difference = compare_ends(warm.ended, cold.ended) or difference
-    return Verdict(difference=difference, left_out=_left_out(ends_vary, lines))
+    steady = {path for path, left in cold.files.items() if left == again.files.get(path)}
+    difference = difference or compare_files(
+        *({path: run.files[path] for path in run.files if path in steady} for run in (warm, cold))
+    )
+    files = len(cold.files) - len(steady)
+    return Verdict(difference=difference, left_out=_left_out(ends_vary, lines, files))
 
 
-def _left_out(ends_vary: bool, lines: int) -> str:
+def _left_out(ends_vary: bool, lines: int, files: int) -> str:
     """Say what was not compared; nothing if all was."""
     words = []
     if ends_vary:
         words.append("the exit code, which two cold runs do not have in common, was left out")
     if lines:
         words.append(f"lines that no two cold runs have in common were left out: {lines}")
+    if files:
+        words.append(f"files that no two cold runs leave alike were left out: {files}")
     return "; ".join(words)
 
 
@@ -160,6 +178,18 @@ def compare_ends(warm: Outcome, cold: Outcome) -> str:
     """Compare how both ended."""
     one, other = (end.exit_code if end.signal is None else -end.signal for end in (warm, cold))
     return "" if one == other else f"exit {one} warm, {other} cold"
+
+
+def compare_files(warm: Mapping[str, str], cold: Mapping[str, str]) -> str:
+    """Name the first file in which both left not the same."""
+    for path, left in warm.items():
+        if left != cold.get(path, left):
+            return f"{os.path.relpath(path)} differs: {_kind(left)} warm, {_kind(cold[path])} cold"
+    return ""
+
+
+def _kind(left: str) -> str:
+    return left.partition(" of ")[0]
 
 
 def output_of(trial: Trial, *, joined: bool) -> dict[int, list[bytes]]:

@@ -62,6 +62,8 @@ class Result(Record):
     resets: tuple[ResetStep, ...] = ()
     in_line: bool = False
     """The program's last output did not end its line."""
+    written: tuple[str, ...] = ()
+    """Files that a warm program told it wrote."""
 
 
 def run_trial(
@@ -115,7 +117,8 @@ def run_trial(
     outcome = judge(recipe, world, watch, ended, left)
     if way is not None:
         outcome = _as_launched(outcome, way)
-    return Result(outcome=outcome, resets=steps, in_line=watch.in_line)
+    written = way.written if way else ()
+    return Result(outcome=outcome, resets=steps, in_line=watch.in_line, written=written)
 
 
 def _run_warm(

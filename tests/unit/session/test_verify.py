@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relaunch.outcome import Outcome
-from relaunch.session.verify import Told, compare_ends, compare_outputs, judge
+from relaunch.session.left_behind import in_files
+from relaunch.session.verify import Told, compare_ends, compare_files, compare_outputs, judge
 
 
 def test_the_first_line_that_differs_is_named():
@@ -21,12 +22,40 @@ def test_ends_are_compared_by_code_and_signal():
     assert compare_ends(Outcome(signal=9), Outcome(exit_code=0)) == "exit -9 warm, 0 cold"
 
 
+def test_files_are_compared_by_what_they_are_and_hold(tmp_path):
+    path = str(tmp_path / "out")
+    kinds = [in_files([path])]
+    for content in (b"one", b"two"):
+        (tmp_path / "out").write_bytes(content)
+        kinds.append(in_files([path]))
+    (tmp_path / "out").unlink()
+    (tmp_path / "out").symlink_to("elsewhere")
+    kinds.append(in_files([path]))
+    assert len({kind[path] for kind in kinds}) == 4
+    assert compare_files(kinds[0], kinds[0]) == ""
+    assert compare_files(kinds[0], kinds[1]).endswith("out differs: nothing warm, 3 bytes cold")
+    assert compare_files(kinds[1], kinds[2]).endswith("out differs: 3 bytes warm, 3 bytes cold")
+    assert in_files([str(tmp_path)]) == {str(tmp_path): "a folder"}
+
+
 # --- what no two cold runs have in common
 
 
 def told(*lines: str, errors: tuple[str, ...] = (), code: int = 0) -> Told:
     output = {1: [b"%s\n" % one.encode() for one in lines], 2: [one.encode() for one in errors]}
     return Told(ended=Outcome(exit_code=code), output=output)
+
+
+def left(**files: str) -> Told:
+    return Told(ended=Outcome(exit_code=0), output={1: [], 2: []}, files=files)
+
+
+def test_a_file_that_no_cold_run_leaves_alike_is_left_out():
+    verdict = judge(left(log="3", out="x"), left(log="4", out="x"), left(log="5", out="x"))
+    assert verdict.difference == ""
+    assert verdict.left_out == "files that no two cold runs leave alike were left out: 1"
+    differs = judge(left(log="3", out="y"), left(log="4", out="x"), left(log="5", out="x"))
+    assert differs.difference == "out differs: y warm, x cold"
 
 
 def on_terminal(*lines: str) -> Told:

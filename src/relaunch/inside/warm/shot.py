@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 
-from . import begin, children, clocks, held, morph, refusals, sites, spine, wire, world
+from . import begin, children, clocks, held, morph, refusals, sites, spine, where, wire, world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _SETTLE = 1.0
 """Seconds that a program waits at its end for the last snapshots to be known."""
 _HIGH = 500
 """Numbers of files that are ours begin here while those of the program come back."""
+_MOST_WRITTEN = 1000
+"""So many of the files that a program wrote are told."""
 _PATIENCE = 0.1
 """Seconds until we try again where a snapshot was refused."""
 
@@ -189,12 +191,24 @@ class Camera:
         """Wait a moment for snapshots that the host does not know yet: the next run needs them."""
         if os.getpid() == self.pid:
             self.refused.rest()
+            self._tell_written()
         until = time.monotonic() + _SETTLE
         while self.taken and os.getpid() == self.pid:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self.known[0]], [], [], left)[0]:
                 return
             self.taken -= len(os.read(self.known[0], self.taken))
+
+    def _tell_written(self) -> None:
+        """Say which files the program wrote, for who compares them with those of a cold run."""
+        paths = [*self.ledger.written]
+        if not paths:
+            return
+        try:
+            with open(where.written_path(self.spec["tape"]), "x", encoding="utf-8") as file:
+                json.dump(paths[:_MOST_WRITTEN], file)
+        except (OSError, ValueError):
+            pass
 
     def _bury(self) -> None:
         """Let snapshots that ended go: the program would meet them when it waits for children."""

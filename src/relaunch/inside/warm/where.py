@@ -52,6 +52,11 @@ def socket_path(run: str, key: str) -> str:
     return os.path.join(run, f"{key}.sock")
 
 
+def written_path(tape: str) -> str:
+    """Return where a program says, at its end, which files it wrote."""
+    return f"{tape}.written"
+
+
 class Address:
     """The address of a socket, for as long as it is needed; also of one in a deep folder."""
 

@@ -9,8 +9,8 @@ import os
 import time
 
 from relaunch.inside.protocol import hooked_env
-from relaunch.inside.warm.where import run_folder, socket_path
-from relaunch.jsontext import dumps
+from relaunch.inside.warm.where import run_folder, socket_path, written_path
+from relaunch.jsontext import dumps, loads
 from relaunch.proc.launch import NotResumed
 from relaunch.proc.standard import are_one_file, plug
 from relaunch.proc.standin import Link, Resume, stand_in
@@ -76,6 +76,8 @@ class Launched(Record):
     """The host's name for the snapshot."""
     key: str = ""
     """The host's own name; empty where no snapshots can be."""
+    written: tuple[str, ...] = ()
+    """The files that the program wrote, as far as it could tell when it ended."""
 
 
 def run_warm(
@@ -238,7 +240,20 @@ class _Launch:
             started=self._started,
             **how,
         )
-        return ended, self.launched
+        return ended, self.launched.but(written=self._written())
+
+    def _written(self) -> tuple[str, ...]:
+        """Read what the program told at its end, which nobody else needs."""
+        if self.tape is None:
+            return ()
+        path = written_path(self.tape.path)
+        try:
+            with open(path, encoding="utf-8") as file:
+                found = loads(file.read())
+            os.unlink(path)
+        except (OSError, ValueError):
+            return ()
+        return tuple(str(one) for one in found)
 
     def _started(self) -> None:
         self.launched = self.launched.but(took_s=time.monotonic() - self.began)
