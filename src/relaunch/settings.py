@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-KIB, MIB = 1 << 10, 1 << 20
+MIB = 1 << 20
 _FORM = 1  # of the parsed copy; raise it when a key or a default changes its meaning
 _SETTLED_NS = 50_000_000  # a file younger than this may change again without a new time stamp
 _ENV = (
@@ -237,12 +237,15 @@ def parse(raw: bytes, path: str, table: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def size(text: str | int) -> int:
-    """Read `1 MiB`, `20MB`, `512k` or a number of bytes; ValueError for anything else."""
+    """Read `512k`, `1 MiB`, `20MB` or a number of bytes; ValueError for anything else.
+
+    A letter alone counts in powers of 1024, as everywhere on the command line.
+    """
     if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
         return text
     word = text.strip().lower() if isinstance(text, str) else ""
     digits = len(word) - len(word.lstrip("0123456789."))
-    factor = _UNITS.get(word[digits:].strip().removesuffix("b"), 0)
+    factor = _UNITS.get(word[digits:].strip(), 0)
     try:
         if factor:
             return int(float(word[:digits]) * factor)
@@ -280,8 +283,10 @@ def seconds(text: str) -> float:
     return value
 
 
-_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
-_UNITS |= {"ki": KIB, "mi": MIB, "gi": 1 << 30, "ti": 1 << 40}
+_UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", 1):
+    _UNITS |= {_letter + end: 1024**_power for end in ("", "i", "ib")}
+    _UNITS[f"{_letter}b"] = 1000**_power
 
 
 def _checked(data: Any, path: str, text: str, table: tuple[str, ...]) -> dict[str, Any]:

@@ -297,7 +297,7 @@ def test_a_file_that_cannot_be_read_is_one_line(project):
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("1 MiB", 1 << 20), ("20MB", 20_000_000), ("1.5k", 1500), ("7", 7), (" 2 GiB ", 2 << 30)],
+    [("1 MiB", 1 << 20), ("20MB", 20_000_000), ("1.5k", 1536), ("7", 7), (" 2 GiB ", 2 << 30)],
 )
 def test_sizes_are_read_with_their_unit(text, count):
     assert settings.size(text) == count
@@ -305,7 +305,7 @@ def test_sizes_are_read_with_their_unit(text, count):
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("4G", 4 * 10**9), ("1 GiB", 1 << 30), (4096, 4096), ("30%", 300), (" 12.5 % ", 125)],
+    [("4G", 4 << 30), ("1 GiB", 1 << 30), (4096, 4096), ("30%", 300), (" 12.5 % ", 125)],
 )
 def test_memory_is_a_size_or_a_share(text, count):
     assert settings.memory_bytes(text, 1000) == count

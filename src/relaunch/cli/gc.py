@@ -9,6 +9,7 @@ from relaunch.errors import UsageError
 from relaunch.journal.store import id_order
 from relaunch.session import look_back
 from relaunch.session.sweep import sweep
+from relaunch.settings import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ Examples
   rl gc --older 30d
   rl gc --keep-size 1G            oldest first, until the journal fits
 """
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -120,9 +120,7 @@ def read_size(text: str | None) -> int | None:
     """Read `500M`, `1G`, `1.5GiB` or plain bytes."""
     if text is None:
         return None
-    word = text.strip().upper().removesuffix("IB").removesuffix("B")
-    unit = word[-1:] if word[-1:] in "KMGT" else ""
-    number = word.removesuffix(unit).strip()
-    if not number.replace(".", "", 1).isdecimal():
-        raise UsageError(f"`{text}` is no size: 500M, 1G", hint="rl gc --keep-size 1G")
-    return int(float(number) * _UNITS[unit])
+    try:
+        return size(text)
+    except ValueError:
+        raise UsageError(f"`{text}` is no size: 500M, 1G", hint="rl gc --keep-size 1G") from None

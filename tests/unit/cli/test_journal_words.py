@@ -65,7 +65,7 @@ def test_what_is_no_time_is_said_to_be_none(text):
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("1G", 1 << 30), ("500m", 500 << 20), ("1.5KiB", 1536), ("10", 10), ("2 GB", 2 << 30)],
+    [("1G", 1 << 30), ("500m", 500 << 20), ("1.5KiB", 1536), ("10", 10), ("2 GB", 2 * 10**9)],
 )
 def test_sizes(text, count):
     assert gc.read_size(text) == count
