@@ -446,6 +446,15 @@ def test_a_plain_relaunch_of_a_warm_trial_is_plain(warm):
     assert "resumed at" in warm.rl("warm").stderr
 
 
+def test_a_place_that_a_resumed_run_asks_for_is_kept_with_preference(warm):
+    edit(warm, "print('x')", "print('y')")
+    first(warm, "--at", "train.py:5")
+    assert {one["at"]: one["wanted"] for one in snapshots(warm)}["train.py:5"]
+    assert "resumed at" in warm.rl("warm", "--at", "train.py:6").stderr
+    wanted = {one["at"]: one["wanted"] for one in snapshots(warm)}
+    assert (wanted["train.py:5"], wanted["train.py:6"]) == (False, True)
+
+
 def test_status_lists_the_snapshots_and_stop_ends_them(warm):
     assert "no snapshots" in warm.rl("warm", "status").stderr
     edit(warm, "print('x')")

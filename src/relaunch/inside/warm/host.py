@@ -369,6 +369,8 @@ class Host:
             self._memory = float(spec["memory"] or 0.0)
         if "at" in spec:
             self._wishes = [_file_and_line(place) for place in spec["at"]]
+            for one in self._snapshots:
+                self._note_wanted(one)
 
     def _note_refused(self, _: Peer, message: dict[str, Any]) -> None:
         file, line = _file_and_line(message["at"])
@@ -415,16 +417,20 @@ class Host:
         if self._banned and self._place_name(snapshot) in self._banned:
             return {"ok": False}
         snapshot.is_past_imports = self._is_past_imports(snapshot)
-        wishes = [*self._wishes, *self._edge]
-        if wishes and snapshot.file in snapshot.files:
-            source = self._sources.source(snapshot.files[snapshot.file][1], snapshot.file)
-            snapshot.is_wanted = ladder.is_wanted(snapshot, source, wishes)
+        self._note_wanted(snapshot)
         peer.snapshot = snapshot
         peer.pidfd = os.pidfd_open(peer.pid)
         self._to_measure.insert(0, snapshot)
         self._measure_at = min(self._measure_at, time.monotonic() + 0.02)
         self._thin()
         return {"ok": True}
+
+    def _note_wanted(self, snapshot: choice.Snapshot) -> None:
+        wishes = [*self._wishes, *self._edge]
+        snapshot.is_wanted = False
+        if wishes and snapshot.file in snapshot.files:
+            source = self._sources.source(snapshot.files[snapshot.file][1], snapshot.file)
+            snapshot.is_wanted = ladder.is_wanted(snapshot, source, wishes)
 
     def _is_past_imports(self, snapshot: choice.Snapshot) -> bool:
         """Tell whether the script has done its imports; it is the file that was loaded first."""
@@ -644,6 +650,7 @@ class Host:
                     "elapsed": one.elapsed,
                     "pid": one.pid,
                     "pss": one.pss,
+                    "wanted": one.is_wanted,
                     "watches": [texts.name_of(path, self.cwd) for path in watched],
                 }
             )

@@ -122,7 +122,7 @@ class _Launch:
         if words is None:
             return self._plainly(why)
         for _ in range(_TRIES):
-            answer = ask(self.run_folder, self.key, self._allowance())
+            answer = ask(self.run_folder, self.key, self._wishes())
             if "resume" not in answer:
                 why = why or str(answer.get("cold") or "its host does not answer")
                 break
@@ -162,8 +162,10 @@ class _Launch:
     def _places(self) -> list[str]:
         return [os.path.normpath(os.path.join(self.recipe.cwd, at)) for at in self.recipe.at]
 
-    def _allowance(self) -> dict[str, float]:
-        return {"memory": self.wish.memory_bytes, "idle": self.wish.idle_s}
+    def _wishes(self) -> dict[str, Any]:
+        """Say what the host is to heed from now on."""
+        at = self._places()
+        return {"memory": self.wish.memory_bytes, "idle": self.wish.idle_s, "at": at}
 
     # --- the three ways
 
@@ -180,8 +182,7 @@ class _Launch:
             "key": self.key,
             "roots": list(self.wish.roots),
             "control": control.theirs,
-            "at": self._places(),
-            **self._allowance(),
+            **self._wishes(),
             "command": list(words.command),
             "tape": tape.path,
         }
@@ -318,12 +319,13 @@ def streams_shape(*, quiet: bool) -> str:
 # --- talking to hosts
 
 
-def ask(run: str, key: str, allowance: Mapping[str, float]) -> dict[str, Any]:
+def ask(run: str, key: str, wishes: Mapping[str, Any]) -> dict[str, Any]:
     """Ask for the best snapshot: `resume` and its facts, or `cold` and why.
 
-    The host heeds from now on what its snapshots may take: `memory` and `idle`.
+    The host heeds from now on what its snapshots may take, `memory` and `idle`, and which places
+    are to be kept, `at`.
     """
-    answer = _exchange(socket_path(run, key), {"op": "ask", **allowance})
+    answer = _exchange(socket_path(run, key), {"op": "ask", **wishes})
     return answer or {"cold": _trouble(run, key) or "no snapshots yet"}
 
 
