@@ -55,7 +55,7 @@ MOST_DIFFERENCES = 5
 _MARKS = 10**9
 """A mark says also of which run it is: snapshots of a resumed run name the first one's tape."""
 _SLOW = Path(__file__).with_name("slow")
-"""With it on the path, one side of each fork and thread waits."""
+"""With it on the path, one side of each fork and thread waits, or both take turns."""
 _THREADS_AT_FORK = rb".*DeprecationWarning: This process .* is multi-threaded, .*\n(  .*\n)?"
 _KEPT_FILES = (".py", ".json", ".csv", ".txt")
 
@@ -638,12 +638,14 @@ class Pair:
         """Tell whether the cold run does the same whenever it is repeated.
 
         A program with several processes or threads may happen to win the same race each time: so it
-        is also run with those held back that start others, and with those that are started.
+        is also run with those held back that start others, with those that are started, and with
+        processes that take turns in writing.
         """
         if any(self._again(version, before).seen != expected.seen for _ in range(2)):
             return False
-        slow = [self._again(version, before, side).seen for side in ("parent", "child")]
-        return slow[0] == slow[1]
+        sides = ("parent", "child", "neither")
+        slow, *others = (self._again(version, before, side).seen for side in sides)
+        return all(one == slow for one in others)
 
     def _again(self, version: Version, before: dict[str, bytes], slow: str = "") -> Result:
         fill(self.cold_folder, before)

@@ -1,12 +1,39 @@
-"""Holds one side of each fork, and of each start of a thread, back: the other one is first."""
+"""Holds one side of each fork, and of each start of a thread, back: the other one is first.
 
+Or, as `SLOW_SIDE` says, neither: then both wait before each write, so that their lines alternate.
+"""
+
+import io
 import os
+import sys
 import threading
 import time
 
 _SIDE = os.environ.pop("SLOW_SIDE", "")
 _WAIT_S = {side: 0.1 if side == _SIDE else 0.0 for side in ("parent", "child")}
 _start, _run = threading.Thread.start, threading.Thread.run
+_write_wait_s = 0.0
+
+
+class _Stream(io.FileIO):
+    def write(self, data):
+        time.sleep(_write_wait_s)
+        return super().write(data)
+
+
+def _slow(stream: io.TextIOWrapper, fd: int) -> io.TextIOWrapper:
+    raw = _Stream(fd, "wb", closefd=False)
+    raw.name = stream.name
+    new = io.TextIOWrapper(
+        raw if stream.write_through else io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        newline="\n",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+    new.mode = "w"  # type: ignore[misc]
+    return new
 
 
 def _start_slowly(self: threading.Thread) -> None:
@@ -19,11 +46,18 @@ def _run_slowly(self: threading.Thread) -> None:
     _run(self)
 
 
+def _forked(side: str) -> None:
+    global _write_wait_s
+    time.sleep(_WAIT_S[side])
+    _write_wait_s = 0.02 if _SIDE == "neither" else 0.0
+
+
 if _SIDE:
     os.register_at_fork(
-        after_in_parent=lambda: time.sleep(_WAIT_S["parent"]),
-        after_in_child=lambda: time.sleep(_WAIT_S["child"]),
+        after_in_parent=lambda: _forked("parent"), after_in_child=lambda: _forked("child")
     )
-    # Both on both sides: so that tracebacks are alike.
+    # All on every side: so that tracebacks are alike.
     threading.Thread.start = _start_slowly  # type: ignore[method-assign]
     threading.Thread.run = _run_slowly  # type: ignore[method-assign]
+    sys.stdout = sys.__stdout__ = _slow(sys.stdout, 1)  # type: ignore
+    sys.stderr = sys.__stderr__ = _slow(sys.stderr, 2)  # type: ignore
