@@ -9,7 +9,7 @@ import os
 import sys
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 
-from . import linetable, morph, pytests, quiet, shot, sites, spine, where
+from . import ledger, linetable, morph, pytests, quiet, shot, sites, spine, states, where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
         if fullname == pytests.MODULE:
             return pytests.watched(theirs(self, fullname), decode(self.get_data(path)), path)
         if not is_project(path):
+            if not states.is_of_a_package(path):
+                _note_library(path)
             return theirs(self, fullname)
         native = theirs(self, fullname)  # it says what is wrong, and keeps bytecode, as ever
         before = quiet.enter()
@@ -177,6 +179,16 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
             return native
         finally:
             quiet.hide(first)
+            quiet.leave(before)
+
+    def _note_library(path: str) -> None:
+        """Note a source that is neither the project's nor installed, as one that was read."""
+        known = ledger.installed
+        before = quiet.enter()
+        try:
+            if known is not None:
+                known.read(known.full(path))
+        finally:
             quiet.leave(before)
 
     pytests.watch(program, is_project)

@@ -27,6 +27,7 @@ _SHOWN: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 """Events with which Python shows an exception, and where it and its traceback are."""
 _METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
 _WRITES = os.O_WRONLY | os.O_RDWR
+_SOURCES = (".py", ".pyc")
 _CARED_FOR = {*SEEDS, *READERS, cuda.MODULE, clocks.MODULE, TORCH}
 """Modules with functions that are wrapped once they are loaded."""
 
@@ -85,7 +86,7 @@ class _Events:
             "os.utime": self._utime, "os.chdir": self._chdir, "sqlite3.connect": self._sqlite,
             "builtins.input": self._input, "subprocess.Popen": self._popen,
             "socket.connect": self._connect, "socket.getaddrinfo": self._resolve,
-            "socket.bind": self._bind, "import": self._import,
+            "socket.bind": self._bind, "import": self._import, "ctypes.dlopen": self._dlopen,
         }  # fmt: skip
         for event in ("os.fork", "os.forkpty"):
             both[event] = self._fork
@@ -99,12 +100,12 @@ class _Events:
         Not in forked processes: there, nobody compares statements.
         """
         if event == "import":
-            if args[0] in _CARED_FOR:
+            if args[0] in _CARED_FOR or args[1] is not None:
                 return False
             self.ledger.imported.add(args[0])
             return True
-        if event == "open":
-            return not args[2] & _WRITES and imports(frame)
+        if event == "open":  # what is no source is data of a package, as `pkgutil` reads it
+            return str(args[0]).endswith(_SOURCES) and not args[2] & _WRITES and imports(frame)
         return event == "os.listdir" and imports(frame)
 
     def _open(self, args: Any, frame: FrameType) -> None:
@@ -179,9 +180,11 @@ class _Events:
         if path in ("", ":memory:") or "mode=memory" in path:
             return
         if path.startswith("file:"):
-            path = path[5:].partition("?")[0]
+            path = _unquoted(path[5:].partition("?")[0])
             path = path[2:] if path.startswith("///") else path
         path = self.ledger.full(path)
+        if self.ledger.mentions("attach"):
+            self.ledger.add("readers", "sqlite3")
         for end in ("", "-journal", "-wal", "-shm"):
             if path:
                 self.ledger.add("databases", path + end)
@@ -232,9 +235,16 @@ class _Events:
     def _resolve(self, args: Any, _: FrameType) -> None:
         self.ledger.add("network", os.fsdecode(args[0] or b""))
 
+    def _dlopen(self, args: Any, _: FrameType) -> None:
+        name = os.fsdecode(args[0] or "")
+        if "/" in name:  # else it is one of the system's
+            self.ledger.read(self.ledger.full(name))
+
     def _import(self, args: Any, _: FrameType) -> None:
-        name = args[0]
+        name, library = args[:2]
         self.ledger.add("imported", name)
+        if library is not None:
+            self.ledger.read(self.ledger.full(library))
         if name in _CARED_FOR and name not in self._importing | {*sys.modules}:
             self._importing.add(name)
             # Loaded here, so that nobody can have its functions before they are wrapped.
@@ -254,3 +264,11 @@ class _Events:
                 cuda.watch(module, lambda frame: self.ledger.first_use(frame))
             else:
                 watch_reader(self.ledger, module)
+
+
+def _unquoted(path: str) -> str:
+    if "%" not in path:
+        return path
+    from urllib.parse import unquote
+
+    return unquote(path)

@@ -54,8 +54,8 @@ class Flags:
         at = libc.mmap(self._address, MOST, both, mmap.MAP_SHARED | _FIXED, fd, 0)
         if at != self._address:
             raise OSError(ctypes.get_errno(), "the flags cannot be mapped anew")
-        os.close(self.fd)
-        self.fd = fd
+        os.dup2(fd, self.fd, inheritable=False)
+        os.close(fd)
 
 
 _FIXED = 0x10

@@ -44,16 +44,20 @@ from .wrapped import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import FrameType, TracebackType
     from typing import Any
+
+    from .spine import Loaded
 
 _MOST_LINES = 20
 """How many lines of one statement a traceback shows at the most."""
 _DIGESTS = 4000
 _DIGEST_BYTES = 64 << 20
 """How much is read for one manifest."""
-_NOT_NOTED = (".pyc", ".so", ".pyd", ".pth")
+_NOT_NOTED = (".pyc", ".pth")
+_RECORD_FIELDS = {"lineno", "__dict__", "vars", "getattr"}
+"""Names in functions that may show where a log record was made."""
 _PYTEST_ORDERS = ("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--sw")
 
 installed: Ledger | None = None
@@ -84,7 +88,7 @@ class Ledger:
         """Old sizes of files that were appended to and then measured."""
         self.timed: set[str] = set()
         """Written paths whose times were set on purpose."""
-        self.sources: Collection[str] = ()
+        self.sources: Mapping[str, Loaded] = {}
         """Files of the project that have sites."""
         self.databases: set[str] = set()
         self.blind = ""
@@ -116,7 +120,7 @@ class Ledger:
         self.forked = Forked()
         """The processes that the program forked."""
         self.readers: set[str] = set()
-        """Modules that forked processes loaded, and that can read in ways that we do not see."""
+        """Modules by which files were or may be read in ways that we do not see."""
         self._read: set[Any] = set()
         self._looked: set[Any] = set()
         self._measured: set[Any] = set()
@@ -251,6 +255,11 @@ class Ledger:
         if _is_of_pytest(full) or "/__pycache__" in full:
             return ""
         return "" if "\0" in full else full
+
+    def mentions(self, *words: str) -> bool:
+        """Tell whether a file of the project has one of these words, in whatever case."""
+        texts = [loaded.source.text.lower() for loaded in [*self.sources.values()]]
+        return any(word in text for text in texts for word in words)
 
     def is_own(self, path: str) -> bool:
         """Tell whether the program wrote a path, or made the folder that it is in."""
@@ -490,7 +499,21 @@ def _logs_lines() -> bool:
     logging: Any = sys.modules.get("logging")
     for reference in [*getattr(logging, "_handlerList", ())]:
         handler = reference()
-        layout = getattr(getattr(handler, "formatter", None), "_fmt", "") or ""
-        if "lineno" in layout or type(handler).__name__ == "RichHandler":
+        formatter = getattr(handler, "formatter", None)
+        layout = getattr(formatter, "_fmt", "") or ""
+        if "lineno" in layout or any(one.__name__ == "RichHandler" for one in type(handler).mro()):
+            return True
+        if any(_looks_at_records(type(one), "format", "emit") for one in (handler, formatter)):
+            return True
+    return False
+
+
+def _looks_at_records(kind: type, *names: str) -> bool:
+    """Tell whether a class of the user's own may show any field of a log record."""
+    for base in kind.__mro__:
+        code = [getattr(vars(base).get(name), "__code__", None) for name in names]
+        if base.__module__.partition(".")[0] != "logging" and any(
+            one is not None and not _RECORD_FIELDS.isdisjoint(one.co_names) for one in code
+        ):
             return True
     return False

@@ -83,12 +83,9 @@ class Camera:
 
     def _forked(self, program: spine.Program) -> None:
         """In a child that the program made itself, nobody stops but to go on in edited code."""
-        program.flags.separate()
+        program.part()
         if self.ledger.forked.is_child:
             program.tell(self.ledger.forked.told, self._tell)
-        for version in program.versions:
-            if version.stale:
-                program.flags.set(version.first, version.end)
 
     def _tell(self, program: spine.Program, *_: object) -> bool:
         self.ledger.tell_modules()

@@ -44,6 +44,11 @@ _LINES = ("lineno", "co_lines", "co_positions", "findCaller", "getsourcelines")
 """Words of programs that look at the numbers of their lines."""
 _CODES = ("__code__", "co_varnames", "getclosurevars", "import dis", "from dis")
 """Words of programs that look into functions, without calling them."""
+_PROFILES = (
+    "cProfile", "profile.Profile", "profile.run(", "setprofile(", "settrace(", "sys.monitoring",
+    "trace.Trace",
+)  # fmt: skip
+"""Words of programs that watch which functions are called: they would see ours."""
 _AT_FORK = "register_at_fork"
 """Word of programs that would notice our forks."""
 _TERMINAL = ("/dev/tty", "ctermid", "tcgetpgrp", "tcsetpgrp")
@@ -176,6 +181,8 @@ class Program:
         """Snapshots must not be children of the program: it may wait for any child."""
         self.never = ""
         """Why no snapshot can be taken any more; empty while they can."""
+        self.is_watched = False
+        """The program would notice when it calls us."""
 
         def call(number: int) -> None:
             try:
@@ -226,6 +233,8 @@ class Program:
             self.never = "it speaks of its terminal by name"
         if _AT_FORK in text:
             self.never = "it acts whenever it is forked"
+        if any(word in text for word in _PROFILES):
+            self.never, self.is_watched = "it watches which functions are called", True
         first = len(self.seen)
         tree = sites.instrument(source.tree, first)
         if rewrite is not None:
@@ -236,7 +245,7 @@ class Program:
         code = morph.padded(sites.finished(plain, self.flags.flag, self.call, skips))
         loaded = Loaded(source, first, code, skips, rewrite)
         self.seen += known or bytes(source.size)
-        self.flags.set(loaded.first, loaded.end)
+        self.flags.set(loaded.first, loaded.first + 1 if self.is_watched else loaded.end)
         self.files[file] = loaded
         if not self.versions:
             self.past_imports = first + sites.past_imports(source.tree.body)
@@ -293,6 +302,8 @@ class Program:
                 number = self._renew(number, _getframe(2))
             finally:
                 held.release(mask)
+        if self.is_watched:
+            self.part()
         self.flags.clear(number)
         now = perf_counter()
         due = now >= self.due_at or number in self.wanted
@@ -328,6 +339,16 @@ class Program:
                 return
         loaded.close(number, code)
 
+    def part(self) -> None:
+        """Be called no more, by whoever sets flags, but to go on in edited code."""
+        self.flags.separate()
+        self._ask_in_stale()
+
+    def _ask_in_stale(self) -> None:
+        for version in self.versions:
+            if version.stale:
+                self.flags.set(version.first, version.end)
+
     def _pass(self, number: int) -> None:
         """Let the program go on that is as deep as it can be: it must not fail of us."""
         if self.version(number).stale:
@@ -342,6 +363,7 @@ class Program:
             self.told, self.told_end = told, len(self.seen)
         self.flags.put(bytes(self.seen).translate(_TURNED))
         self.flags.set(sites.CAUGHT, sites.CAUGHT + 1)
+        self._ask_in_stale()
         self.due_at = float("-inf")
         self.shoot = shoot
 

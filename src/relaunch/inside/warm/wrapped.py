@@ -5,6 +5,7 @@ Functions that pass for the real ones note what they are asked.
 
 from __future__ import annotations
 
+import importlib.util
 import linecache
 import os
 import posix
@@ -26,6 +27,7 @@ def wrap(ledger: Ledger) -> None:
     _wrap_stat(ledger, "stat", True)
     _wrap_stat(ledger, "lstat", False)
     _wrap_access(ledger)
+    _wrap_find_spec(ledger)
     _wrap_linecache(ledger)
     _wrap_stdin(ledger)
 
@@ -167,6 +169,18 @@ def _wrap_access(ledger: Ledger) -> None:
 
     _disguise(read, real_read)
     os.read = read
+
+
+def _wrap_find_spec(ledger: Ledger) -> None:
+    """Hear which modules are looked for without being imported."""
+    util: Any = importlib.util
+    real = util._find_spec
+
+    def find_spec(name: str, path: Any, target: Any = None) -> Any:
+        ledger.add("imported", name)
+        return real(name, path, target)
+
+    util._find_spec = find_spec
 
 
 def _wrap_linecache(ledger: Ledger) -> None:
