@@ -18,7 +18,7 @@ from itertools import islice
 from . import clocks, hearsay
 from .events import hook_of
 from .forked import Forked
-from .native import UNSEEN, watch_seed
+from .native import readers, watch_seed
 from .states import (
     MAYBE_FOLDER,
     SMALL,
@@ -178,11 +178,11 @@ class Ledger:
 
     def _unseen(self) -> dict[str, Any]:
         """Note all data below the current folder, where a library is loaded that reads unseen."""
-        readers = sorted(UNSEEN & {*sys.modules} | self.readers)
-        if not readers:
+        unseen = sorted(readers(self))
+        if not unseen:
             return {}
         hidden = [*self.written, *self.sources]
-        return {"unseen": readers, "data": [hidden, data_below(os.getcwd(), hidden)]}
+        return {"unseen": unseen, "data": [hidden, data_below(os.getcwd(), hidden)]}
 
     def _modules(self) -> dict[str, list[Any]]:
         """Return where modules were looked for, which ones, and what was found there.
@@ -442,7 +442,7 @@ class Ledger:
         """Tell, in a forked process, what only its modules say."""
         if _logs_lines():
             self.shown()
-        for name in UNSEEN.intersection(sys.modules):
+        for name in readers(self):
             self.add("readers", name)
 
     def _source(self, file: str) -> str:

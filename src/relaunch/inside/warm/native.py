@@ -31,6 +31,19 @@ UNSEEN = frozenset(
      "rasterio", "lightgbm", "xgboost", "faiss", "torchaudio", "torchvision.io")
 )  # fmt: skip
 """Modules that can read files in ways that we do not see."""
+_ARROW = "pyarrow"
+_ARROW_USERS = ("datasets", "ray", "dask", "pyspark", "deltalake", "lance")
+_ARROW_FILES = ("pyarrow", "parquet", "feather", "read_orc")
+"""Words of programs that read files with it; pandas loads it in any case."""
+
+
+def readers(ledger: Ledger) -> set[str]:
+    """Name the loaded modules that may have read files in ways that we do not see."""
+    found = UNSEEN & {*sys.modules}
+    by_pandas = "pandas" in sys.modules and not any(one in sys.modules for one in _ARROW_USERS)
+    if by_pandas and _ARROW in found and not ledger.mentions(*_ARROW_FILES):
+        found -= {_ARROW}
+    return {*found, *ledger.readers}
 
 
 def watch_seed(ledger: Ledger, module: Any) -> None:

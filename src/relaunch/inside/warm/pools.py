@@ -16,7 +16,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import Any
 
 _PAUSES = (
@@ -28,6 +28,10 @@ _PAUSES = (
 """Libraries by a part of their names, and what ends their threads until they are needed again."""
 _FORK_SAFE = ("openblas",)
 """Libraries that end their threads before each fork by themselves."""
+ARROW = "libarrow"
+"""Has new threads after a fork."""
+_HELPERS = ("jemalloc_bg_thd", "polars-ooc-clea")
+"""Names of threads that only tidy up, and without which a forked process works as well."""
 _TORCH = "libtorch_cpu"
 """PyTorch's own pool, of `torch.set_num_threads`: a forked child hangs when it ends, unless it sets
 that number once more. Then there is a new pool, and the old one is forgotten."""
@@ -72,16 +76,21 @@ def _call(library: str, function: str) -> None:
         pass  # it is another version, and its threads will be found
 
 
-def unsafe() -> str:
-    """Pause what can be paused, and say which library still has a thread; empty if none has."""
+def unsafe(safe: Collection[str] = ()) -> str:
+    """Pause what can be paused, and say which library still has a thread; empty if none has.
+
+    Those of the libraries that are `safe` may.
+    """
     if not others():
         return ""
     pause()
     code = sorted(_mapped("x"))
     until = time.perf_counter() + _PATIENCE
     for tid in others():
+        if _comm(tid) in _HELPERS:
+            continue
         owner = _owner_soon(tid, code, until)
-        if owner is not None and not _starts_anew(owner) and not _is_of_torch(tid, owner):
+        if owner is not None and not _is_one_of(owner, safe) and not _is_of_torch(tid, owner):
             return f"a native thread is running: {owner or _comm(tid)}"
     return ""
 
@@ -101,9 +110,9 @@ def _owner_soon(tid: int, code: list[Range], until: float) -> str | None:
     return owner
 
 
-def _starts_anew(owner: str) -> bool:
+def _is_one_of(owner: str, safe: Collection[str]) -> bool:
     """Tell whether a thread is of a pool that is made anew after a fork."""
-    return any(one in owner for one in _FORK_SAFE)
+    return any(one in owner for one in (*_FORK_SAFE, *safe))
 
 
 def has_torch_pool() -> bool:

@@ -16,6 +16,7 @@ from . import ledger as _ledger
 from .kept import ALL_BYTES, FILE_BYTES
 from .ledger import Ledger
 from .machine import process_name
+from .native import readers
 from .states import short
 
 TYPE_CHECKING = False
@@ -42,7 +43,7 @@ def refuse(own_children: Collection[int], apart: bool = False) -> str:
             or opened.unshareable(ledger or Ledger())
             or (_written(ledger) if ledger else "")
             or shared.why_not()
-            or pools.unsafe()
+            or pools.unsafe([] if ledger and readers(ledger) else [pools.ARROW])
         )
     except Exception as error:
         if held.is_theirs(error):
