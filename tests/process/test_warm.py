@@ -475,15 +475,28 @@ def test_status_lists_the_snapshots_and_stop_ends_them(warm):
     assert programs(warm) == []
 
 
+PID = "os.readlink('/proc/self')"
+"""How a program learns its number without our hearing of it."""
+
+
+def test_who_knows_the_number_of_its_process_goes_on_from_before_that(warm):
+    edit(warm, "mine = os.getpid()", "time.sleep(0.3)", "print(mine == os.getpid())")
+    first(warm)
+    edit(warm, "mine = os.getpid()", "time.sleep(0.3)", "print('same:', mine == os.getpid())")
+    again = warm.rl("warm")
+    assert again.stdout == "begin\nsame: True\n"
+    assert "resumed at train.py:5 " in again.stderr
+
+
 def test_verify_finds_what_a_cold_run_does_otherwise(warm):
     edit(warm, "print('same')")
     first(warm)
     same = warm.rl("warm", "--verify")
     assert same.returncode == 0
     assert "verified" in same.stderr
-    first_line = 'begun = os.getpid(); print("begin", time.perf_counter_ns())'
+    first_line = f'begun = {PID}; print("begin", time.perf_counter_ns())'
     script = BEGIN.replace('print("begin")', first_line)
-    warm.write("train.py", script + "print('same process:', begun == os.getpid())\n")
+    warm.write("train.py", script + f"print('same process:', begun == {PID})\n")
     first(warm, "--at", "train.py:5")
     other = warm.rl("warm", "--verify")
     assert other.returncode == 1
@@ -519,8 +532,8 @@ def test_verify_compares_the_files_that_were_written(warm):
     done = warm.rl("warm", "--verify")
     assert (done.returncode, warm.project.joinpath("log").read_text()) == (0, "xxxx")
     assert "rl: files that no two cold runs leave alike were left out: 1\n" in done.stderr
-    script = BEGIN.replace('print("begin")', "begun = os.getpid()")
-    warm.write("train.py", f"{script}open('pid', 'w').write(str(begun == os.getpid()))\n")
+    script = BEGIN.replace('print("begin")', f"begun = {PID}")
+    warm.write("train.py", f"{script}open('pid', 'w').write(str(begun == {PID}))\n")
     first(warm, "--at", "train.py:5")
     differs = warm.rl("warm", "--verify")
     assert differs.returncode == 1
@@ -545,7 +558,7 @@ def test_on_a_terminal_too_a_time_is_not_held_against_a_place(warm):
 def test_a_cold_run_that_was_interrupted_bans_nothing(warm):
     warm.write(
         "train.py",
-        "import os, time\nopen(f'begun-{os.getpid()}', 'w').close()\ntime.sleep(2)\nprint('end')\n",
+        f"import os, time\nopen('begun-' + {PID}, 'w').close()\ntime.sleep(2)\nprint('end')\n",
     )
     first(warm, "--at", "train.py:4")
     process = warm.start(["rl", "warm", "--verify"])

@@ -450,7 +450,7 @@ def test_a_library_that_waits_for_any_child_meets_no_snapshot(warm):
 
 
 def test_snapshots_are_no_children_of_a_program_that_counts_them(warm):
-    count = "print(open('/proc/self/task/%d/children' % os.getpid()).read().split())"
+    count = "print(open('/proc/self/task/%s/children' % os.readlink('/proc/self')).read().split())"
     edit(warm, "# waitpid", count, "time.sleep(0.2)", count)
     cold = first(warm, "--at", "train.py:6", "--at", "train.py:8")
     assert told(cold) == told(plain(warm))

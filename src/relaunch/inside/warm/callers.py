@@ -18,6 +18,7 @@ _KIND_ONLY = frozenset(
      "copyfile", "makedirs", "mkdir", "walk", "_walk", "_islink", "_realpath")
 )  # fmt: skip
 """Functions of the standard library that look only whether something is there, and what it is."""
+_ROTATING = ("/logging/handlers.py", "/loguru/_file_sink.py")
 _kind_codes: dict[int, bool] = {}
 
 
@@ -33,6 +34,18 @@ def shows_lines(frame: FrameType) -> bool:
         if caller is None:
             return False
         if caller.f_code.co_filename == linecache.__file__:
+            return True
+        caller = caller.f_back
+    return False
+
+
+def rotates(frame: FrameType) -> bool:
+    """Tell whether a log file is opened that is measured before each record."""
+    caller: FrameType | None = frame
+    for _ in range(8):
+        if caller is None:
+            return False
+        if caller.f_code.co_filename.endswith(_ROTATING):
             return True
         caller = caller.f_back
     return False

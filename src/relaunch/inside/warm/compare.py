@@ -92,7 +92,8 @@ class Source:
             todo = [symtable.symtable(self.text, self.file, "exec")]
             while todo:
                 table = todo.pop()
-                self._tables.setdefault((table.get_name(), table.get_lineno()), table)
+                if table.get_type() != "type parameter":
+                    self._tables.setdefault((table.get_name(), table.get_lineno()), table)
                 todo += table.get_children()
         return self._tables.get((function.name, function.lineno))  # type: ignore[attr-defined]
 
@@ -109,6 +110,18 @@ def compare(
     comparison = _Comparison(old, new, seen, names, dissected)
     why = comparison.prelude(old.tree.body, new.tree.body)
     return why or comparison.block(old.tree.body, new.tree.body), comparison.moves
+
+
+def _annotates(body: list[ast.stmt]) -> bool:
+    """Tell whether names are annotated at the level of a file: its first step depends on it."""
+    todo: list[ast.AST] = [*body]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.AnnAssign):
+            return True
+        if isinstance(node, ast.stmt) and not isinstance(node, (*sites.FUNCTIONS, ast.ClassDef)):
+            todo += ast.iter_child_nodes(node)
+    return False
 
 
 def first_edits(old: Source, new: Source) -> Iterator[int]:
@@ -153,9 +166,12 @@ class _Comparison:
             [one for number, one in enumerate(body) if sites.is_prelude(number, one)]
             for body in (old, new)
         )
-        if all_same(before, after):
-            return ""
-        return f"{self._at((before or after)[0])}: the docstring or a __future__ import was edited"
+        if not all_same(before, after):
+            here = self._at((before or after)[0])
+            return f"{here}: the docstring or a __future__ import was edited"
+        if _annotates(old) != _annotates(new):
+            return f"{self._at((new or old)[0])}: the file has annotated names now, or no more"
+        return ""
 
     def block(self, old: list[ast.stmt], new: list[ast.stmt]) -> str:
         """Compare two lists of statements as far as the old one was executed."""

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from importlib.machinery import BuiltinImporter, SourceFileLoader
+from types import ModuleType
 
 from . import ledger, linetable, morph, pytests, quiet, shot, sites, spine, states, where
 
@@ -20,6 +21,8 @@ _OF_A_SCRIPT = frozenset(
     ("__annotations__", "__builtins__", "__cached__", "__doc__", "__file__", "__loader__",
      "__name__", "__package__", "__spec__")
 )  # fmt: skip
+_PACKAGE = "_relaunch_warm."
+_LIBRARY = {"os", "posix", "posixpath", "time", "signal", "select", "socket", "fcntl", "json"}
 _EXTERNAL = "<frozen importlib._bootstrap_external>"
 
 
@@ -51,6 +54,7 @@ def start(names: dict[str, Any], before: tuple[bool, list[int]], first: list[int
         where.leave_word(spec, error)
         os.execv(sys.executable, spec["command"])
     atexit.register(program.rest)
+    _keep_library()
     for name in [name for name in sys.modules if name.startswith("_relaunch_warm")]:
         del sys.modules[name]  # so that Python takes nothing from us when it takes modules apart
     for name in [*names]:
@@ -68,6 +72,21 @@ def start(names: dict[str, Any], before: tuple[bool, list[int]], first: list[int
     quiet.leave(before)
 
 
+def _keep_library() -> None:
+    """Have what we use of the library for ourselves: programs replace it, as by mocks."""
+    ours = [vars(module) for name, module in sys.modules.items() if name.startswith(_PACKAGE)]
+    copies: dict[str, ModuleType] = {}
+    for name in _LIBRARY & sys.modules.keys():
+        copies[name] = ModuleType(name)
+        vars(copies[name]).update(vars(sys.modules[name]))
+    vars(copies["os"])["path"] = copies["posixpath"]
+    for names in ours:
+        names["open"] = open
+        for name, copy in copies.items():
+            if names.get(name) is sys.modules[name]:
+                names[name] = copy
+
+
 def proven() -> bool:
     """Tell whether this interpreter lets itself be edited while it runs."""
     try:
@@ -82,8 +101,8 @@ def _load(program: spine.Program, file: str) -> spine.Loaded | None:
     try:
         with open(file, "rb") as stream:
             text = decode(stream.read())
-        loaded = program.load(text, file)
-    except (OSError, SyntaxError, ValueError, UnicodeError):
+        loaded = program.load(text, file, is_warned_of=False)
+    except (OSError, SyntaxError, ValueError, UnicodeError, RecursionError):
         return None
     return loaded if _first_site(loaded) is not None else None
 
@@ -175,7 +194,7 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
             if path in program.files:
                 program.never = f"{fullname} was loaded twice"
             return program.load(decode(self.get_data(path)), path).code
-        except (OSError, SyntaxError, ValueError, UnicodeError):
+        except (OSError, SyntaxError, ValueError, UnicodeError, RecursionError):
             return native
         finally:
             quiet.hide(first)

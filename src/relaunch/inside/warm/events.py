@@ -6,9 +6,10 @@ import os
 import sys
 
 from . import clocks, cuda, held, questions, quiet
-from .callers import LIBRARIES, LIBRARY, imports, shows_lines
+from .callers import LIBRARIES, LIBRARY, imports, rotates, shows_lines
 from .native import READERS, SEEDS, TORCH, watch_reader, watch_seed, watch_torch
 from .states import folder_of, kind_of
+from .wrapped import opener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _SHOWN: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 _METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
 _WRITES = os.O_WRONLY | os.O_RDWR
 _SOURCES = (".py", ".pyc")
+_STDIN = (0, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+_MEASURING = ("tell(", "fstat(", "st_size", "seek(")
+"""Words of programs that may ask an open file how long it is."""
 _CARED_FOR = {*SEEDS, *READERS, cuda.MODULE, clocks.MODULE, TORCH}
 """Modules with functions that are wrapped once they are loaded."""
 
@@ -52,6 +56,9 @@ def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
             frame = sys._getframe(1)
         except ValueError:  # nobody: Python itself shows a traceback, when the program is over
             return
+        caller, folder = opener(frame) if event == "open" else (None, None)
+        if caller is not None:
+            frame, args = caller, (*args, folder)
         if ledger.asleep or frame.f_code.co_filename.startswith(_OURS):
             return
         if not ledger.forked.is_child and events.is_of_an_import(event, args, frame):
@@ -109,17 +116,23 @@ class _Events:
         return event == "os.listdir" and imports(frame)
 
     def _open(self, args: Any, frame: FrameType) -> None:
-        path, _, flags = args
+        path, _, flags, *folder = args
         ledger = self.ledger
+        if path in _STDIN and not flags & _WRITES:
+            ledger.use_stdin()
         if isinstance(path, int):
             return
         if not flags & (_WRITES | os.O_CREAT | os.O_TRUNC):
             if path in ledger._read or shows_lines(frame):
                 return
-            ledger._read.add(path)
-            ledger.read(ledger.full(path))
+            if folder in ([], [None]):
+                ledger._read.add(path)
+            ledger.read(ledger.full(path, *folder))
         else:
-            ledger.write(ledger.full(path), flags)
+            full = ledger.full(path, *folder)
+            ledger.write(full, flags)
+            if flags & os.O_APPEND and (rotates(frame) or ledger.mentions(*_MEASURING)):
+                ledger.measure(full)
 
     def _list(self, args: Any, frame: FrameType) -> None:
         if imports(frame):

@@ -41,7 +41,7 @@ class Kept:
             self.kind = "dir"
         elif stat.S_ISLNK(self.mode):
             self.kind, self.data = "link", os.fsencode(posix.readlink(path))
-        else:
+        elif stat.S_ISREG(self.mode):
             self.kind = "file"
             with open(path, "rb") as file:
                 file.seek(max(base, 0))

@@ -29,6 +29,7 @@ from .states import (
     digest_of,
     folder_of,
     identity_of,
+    is_link,
     is_of_a_package,
     kind_of,
     mode_of,
@@ -336,6 +337,9 @@ class Ledger:
 
     def write(self, path: str, flags: int) -> None:
         """Note that a file is opened for writing."""
+        if path and is_link(path):
+            self.follow(path, os.fsdecode(posix.readlink(path)))
+            path = self.full(os.path.realpath(path))
         if not path or not stat.S_ISREG(mode_of(path) or stat.S_IFREG):
             return
         appends = flags & os.O_APPEND and flags & os.O_ACCMODE == os.O_WRONLY

@@ -44,17 +44,14 @@ class Open:
         self.count = int(info.get("eventfd-count", "0"), 16)
         self.semaphore = info.get("eventfd-semaphore", "0") != "0"
 
+    def try_open(self) -> None:
+        """CannotRestore if no `reopen` could open it."""
+        if not self.event and self.data is None:
+            os.close(self._open())
+
     def reopen(self) -> None:
         """Open it anew at the same place, under the same numbers."""
-        try:
-            if self.event:
-                new = self._new_event()
-            elif self.data is None:
-                new = os.open(self.path, self.flags | os.O_CLOEXEC)
-            else:
-                new = _nameless(os.path.dirname(self.path), self.data, self.flags)
-        except OSError as error:
-            raise CannotRestore(f"{self.path} cannot be opened: {error.strerror}") from None
+        new = self._open()
         if self.seekable:
             end = self.flags & os.O_APPEND
             os.lseek(new, 0 if end else self.offset, os.SEEK_END if end else os.SEEK_SET)
@@ -63,6 +60,16 @@ class Open:
             os.dup2(new, fd, inheritable=inheritable)
         if new not in numbers:
             os.close(new)
+
+    def _open(self) -> int:
+        try:
+            if self.event:
+                return self._new_event()
+            if self.data is None:
+                return os.open(self.path, self.flags | os.O_CLOEXEC)
+            return _nameless(os.path.dirname(self.path), self.data, self.flags)
+        except OSError as error:
+            raise CannotRestore(f"{self.path} cannot be opened: {error.strerror}") from None
 
     def _new_event(self) -> int:
         """Make a counter of its own, for the other one is shared with all that forked."""

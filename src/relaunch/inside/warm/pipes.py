@@ -64,13 +64,6 @@ class Pipe:
         readers = [fd for fd in fds if self._flags[fd] & os.O_ACCMODE == os.O_RDONLY]
         self._data = _copy(readers[0], self._size) if readers else b""
 
-    def let_go(self) -> None:
-        """Hold its ends no more, only their numbers: who waits for its end must not wait for us."""
-        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        for fd, _ in self.fds:
-            os.dup2(nothing, fd, inheritable=False)
-        os.close(nothing)
-
     def reopen(self) -> None:
         """Make a new one with the same content, under the same numbers."""
         ends = {os.O_RDONLY: -1, os.O_WRONLY: -1}

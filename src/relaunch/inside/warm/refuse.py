@@ -150,10 +150,10 @@ def _written(ledger: Ledger) -> str:
             now = posix.lstat(path)
         except OSError:
             continue
-        if stat.S_ISSOCK(now.st_mode):
-            return f"a socket has a name: {short(path)}"
-        if not stat.S_ISREG(now.st_mode):
+        if stat.S_ISDIR(now.st_mode) or stat.S_ISLNK(now.st_mode):
             continue
+        if not stat.S_ISREG(now.st_mode):
+            return f"a socket or pipe has a name: {short(path)}"
         size = now.st_size - max(base, 0)
         total += size
         if size > FILE_BYTES:

@@ -12,6 +12,7 @@ import sys
 import time
 
 from . import begin, children, clocks, held, morph, refusals, sites, spine, where, wire, world
+from .states import identity_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,10 +74,8 @@ class Camera:
 
     def _say(self, message: dict[str, Any]) -> None:
         """Send a message to the host; nobody there, or the program closed our line: no matter."""
-        fd = self.link.fileno()
         try:
-            found = os.fstat(fd)
-            if self.ledger.own_fds.get(fd) == (found.st_dev, found.st_ino):
+            if self._has_its_lines():
                 wire.send(self.link, message)
         except OSError:
             pass
@@ -136,6 +135,7 @@ class Camera:
                 held.release(mask)
             return False
         try:
+            state.let_go()
             waiting = _Waiting(self, program, number, frame, elapsed, mark)
             order = waiting.until_resumed()
         except BaseException:  # as when the host is gone: the program itself runs elsewhere
@@ -180,7 +180,7 @@ class Camera:
             return
         program.apart = True
         children.end(self.children)
-        while select.select([self.known[0]], [], [], 0)[0]:
+        while self._has_its_lines() and select.select([self.known[0]], [], [], 0)[0]:
             os.read(self.known[0], 64)
         self.taken = 0
 
@@ -190,7 +190,7 @@ class Camera:
             self.refused.rest()
             self._tell_written()
         until = time.monotonic() + _SETTLE
-        while self.taken and os.getpid() == self.pid:
+        while self.taken and os.getpid() == self.pid and self._has_its_lines():
             left = until - time.monotonic()
             if left <= 0 or not select.select([self.known[0]], [], [], left)[0]:
                 return
@@ -221,12 +221,19 @@ class Camera:
             return "a forked child"
         if program.never:
             return program.never
+        if not self._has_its_lines():
+            return "the program closed files that are not its own"
         caller: FrameType | None = sys._getframe()
         while caller is not None and caller.f_back is not frame:
             caller = caller.f_back
         if caller is None or not morph.is_called_by(caller, frame):
             return "another tool runs the interpreter"
         return world.refuse(self.children, program.apart)
+
+    def _has_its_lines(self) -> bool:
+        """Tell whether our descriptors are still ours: programs close all, or take any number."""
+        lines = (self.link.fileno(), self.control, *self.known)
+        return all(fd < 0 or identity_of(fd) == self.ledger.own_fds.get(fd) for fd in lines)
 
     def _mark(self) -> int:
         """Ask for the length of the recorded output; OSError or ValueError if nobody records it."""

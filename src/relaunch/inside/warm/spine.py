@@ -12,6 +12,7 @@ import copy
 import ctypes
 import linecache
 import os
+import warnings
 import weakref
 from sys import _getframe
 from time import perf_counter
@@ -38,15 +39,19 @@ _SPACING = 0.1
 _BUSY = 3e-5
 """Seconds between two visits of a place that is so busy that even a question would be felt."""
 _GENERATORS = 0x2A0
+_NO_WARNINGS = ("ignore", None, Warning, None, 0)
 _TURNED = bytes([1, *bytes(255)])
 """To make of the sites that were passed those that were not."""
-_LINES = ("lineno", "co_lines", "co_positions", "findCaller", "getsourcelines")
+_LINES = (
+    "lineno", "co_lines", "co_positions", "findCaller", "getsourcelines", "inspect.stack",
+    "getframeinfo", "getouterframes", "extract_stack", "faulthandler",
+)  # fmt: skip
 """Words of programs that look at the numbers of their lines."""
 _CODES = ("__code__", "co_varnames", "getclosurevars", "import dis", "from dis")
 """Words of programs that look into functions, without calling them."""
 _PROFILES = (
     "cProfile", "profile.Profile", "profile.run(", "setprofile(", "settrace(", "sys.monitoring",
-    "trace.Trace",
+    "trace.Trace", "addaudithook",
 )  # fmt: skip
 """Words of programs that watch which functions are called: they would see ours."""
 _AT_FORK = "register_at_fork"
@@ -218,12 +223,29 @@ class Program:
     # --- sources
 
     def load(
-        self, text: str, file: str, known: bytes = b"", rewrite: Rewrite | None = None
+        self,
+        text: str,
+        file: str,
+        known: bytes = b"",
+        rewrite: Rewrite | None = None,
+        *,
+        is_warned_of: bool = True,
     ) -> Loaded:
         """Read a file of the project and number its sites; SyntaxError as Python would say it.
 
-        `rewrite` changes the tree before it is compiled, as pytest does with assertions.
+        `rewrite` changes the tree before it is compiled, as pytest does with assertions. What is
+        doubtful in the text is told only if nobody was warned of it yet.
         """
+        filters: list[Any] = warnings.filters  # type: ignore[assignment]
+        if is_warned_of:  # not by a function: that would forget what was told once
+            filters.insert(0, _NO_WARNINGS)
+        try:
+            return self._load(text, file, known, rewrite)
+        finally:
+            if is_warned_of:
+                filters.remove(_NO_WARNINGS)
+
+    def _load(self, text: str, file: str, known: bytes, rewrite: Rewrite | None) -> Loaded:
         source = compare.Source(text, file)
         if any(word in text for word in _LINES):
             self.caught = True

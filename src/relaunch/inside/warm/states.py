@@ -70,13 +70,14 @@ def size_of(path: str) -> int:
 def kind_of(path: str) -> str:
     mode = mode_of(path)
     if not mode:
-        return "dangling" if _is_link(path) else "absent"
+        return "dangling" if is_link(path) else "absent"
     if stat.S_ISREG(mode):
         return "file"
     return "dir" if stat.S_ISDIR(mode) else "other"
 
 
-def _is_link(path: str) -> bool:
+def is_link(path: str) -> bool:
+    """Tell a symbolic link."""
     try:
         return stat.S_ISLNK(posix.lstat(path).st_mode)
     except (OSError, ValueError):

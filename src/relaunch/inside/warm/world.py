@@ -60,9 +60,13 @@ class World:
         self.new_streams: list[tuple[int, int] | None] = []
 
     def let_go(self) -> None:
-        """In the snapshot: hold nothing whose end the program may wait for."""
-        for pipe in self.pipes:
-            pipe.let_go()
+        """In the snapshot: keep no pipe that somebody waits for, and no lock; only the numbers."""
+        numbers = {fd for one in (self.pipes, self.files) for each in one for fd, _ in each.fds}
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for fd in numbers - {nothing}:
+            os.dup2(nothing, fd, inheritable=False)
+        if nothing not in numbers:  # a library may have closed its own when it heard of the fork
+            os.close(nothing)
 
     def restore(self, fds: Sequence[int], env: Mapping[str, str]) -> None:
         """Put the world back, with these standard streams; the descriptors are used up.
@@ -72,6 +76,7 @@ class World:
         self._check(fds)
         self.ledger.asleep = True
         try:
+            self._try_files()
             self._files()
             os.chdir(self.cwd)
             self._streams(fds)
@@ -98,6 +103,13 @@ class World:
             if _is_terminal(fd) != old:
                 word = "no terminal" if old else "a terminal"
                 raise CannotRestore(f"the standard {kind} is {word} now")
+
+    def _try_files(self) -> None:
+        """Look whether all can be opened that is not put back, before anything is changed."""
+        kept = {one.path for one in self.kept}
+        for file in self.files:
+            if file.path not in kept:
+                file.try_open()
 
     def _files(self) -> None:
         """Folders first, from above; removals last, from below."""

@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     from .ledger import Ledger
 
 
+_PSUTIL = "/psutil/"
+
+
 def wrap(ledger: Ledger) -> None:
     _wrap_stat(ledger, "stat", True)
     _wrap_stat(ledger, "lstat", False)
     _wrap_access(ledger)
+    _wrap_open()
+    _wrap_getpid(ledger)
     _wrap_find_spec(ledger)
     _wrap_linecache(ledger)
     _wrap_stdin(ledger)
@@ -169,6 +174,44 @@ def _wrap_access(ledger: Ledger) -> None:
 
     _disguise(read, real_read)
     os.read = read
+
+
+_real_open = posix.open
+
+
+def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+    try:
+        return _real_open(path, flags, mode, dir_fd=dir_fd)
+    except BaseException as error:
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        raise
+
+
+def _wrap_open() -> None:
+    """Have `os.open` tell of which folder a path is meant; what is opened Python tells."""
+    _disguise(_open, _real_open)
+    os.open = _open
+
+
+def opener(frame: FrameType) -> tuple[FrameType | None, int | None]:
+    """Return who called `os.open`, and the folder that was given with it; None for any other."""
+    if frame.f_code is not _open.__code__:
+        return None, None
+    return frame.f_back, frame.f_locals["dir_fd"]
+
+
+def _wrap_getpid(ledger: Ledger) -> None:
+    """Hear who knows the number of this process: a resumed one has another."""
+    real = posix.getpid
+
+    def getpid() -> int:
+        file = sys._getframe(1).f_code.co_filename
+        if (file in ledger.sources or _PSUTIL in file) and not ledger.forked.is_child:
+            ledger.lose_sight("it asked for the number of its process")
+        return real()
+
+    _disguise(getpid, real)
+    os.getpid = getpid
 
 
 def _wrap_find_spec(ledger: Ledger) -> None:
