@@ -16,6 +16,15 @@ MOST = 1 << 20
 _PRIVATE_NAME = "relaunch-flags"
 
 
+class Flag(ctypes.c_ubyte):
+    """The byte of one site; elsewhere, as in another process that gets a function, it is zero."""
+
+    __hash__ = object.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, ()
+
+
 class Flags:
     """One byte for each site; a byte that is not zero makes the program call `stop` there."""
 
@@ -29,7 +38,7 @@ class Flags:
 
     def flag(self, number: int) -> Any:
         """Return the object that is true while the byte is set."""
-        return ctypes.c_ubyte.from_address(self._address + number)
+        return Flag.from_address(self._address + number)
 
     def set(self, first: int, end: int) -> None:
         """Set the bytes of some sites."""

@@ -56,7 +56,6 @@ _MOST_LINES = 20
 _DIGESTS = 4000
 _DIGEST_BYTES = 64 << 20
 """How much is read for one manifest."""
-_NOT_NOTED = (".pyc", ".pth")
 _RECORD_FIELDS = {"lineno", "__dict__", "vars", "getattr"}
 """Names in functions that may show where a log record was made."""
 _PYTEST_ORDERS = ("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--sw")
@@ -251,7 +250,7 @@ class Ledger:
         full = tidy(absolute(os.fsdecode(path), dir_fd))
         if full.startswith(self._skip) and not full.startswith("/dev/shm/"):
             return ""
-        if full.endswith(_NOT_NOTED) or is_of_a_package(full):
+        if full.endswith(".pyc") or is_of_a_package(full):
             return ""
         if _is_of_pytest(full) or "/__pycache__" in full:
             return ""

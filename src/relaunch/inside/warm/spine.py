@@ -191,29 +191,44 @@ class Program:
 
         def call(number: int) -> None:
             try:
-                before = quiet.enter()
+                before = self.enter()
             except RecursionError:
                 self._pass(number)
                 return
             try:
                 self.stop(number)
-            except (morph.CannotMorph, CannotResume) as error:
-                give_up(f"{error}")
-            except (RecursionError, ctypes.ArgumentError):
+            except self.cannot as error:
+                self.give_up(f"{error}")
+            except self.too_deep:
                 self._pass(number)
             except BaseException:  # from a handler of the program: what was asked is asked again
                 self.flags.set(0, len(self.seen))
                 raise
             finally:
-                quiet.leave(before)
+                self.leave(before)
 
         call.__name__ = sites.STOP
         self.call = call
-        """What the program calls; a plain function, so that Python returns from it straight."""
+        """What the program calls; a plain function, so that Python returns from it straight.
+
+        Functions of the program take it along when they are pickled, so it names only builtins.
+        """
         self.shoot: Callable[[Program, int, FrameType], bool] = lambda *_: False
         """Takes a snapshot; True in a process that was resumed from it."""
         self.settle: Callable[[], object] = lambda: None
         """Waits until all snapshots are known to the host."""
+
+    enter, leave = staticmethod(quiet.enter), staticmethod(quiet.leave)
+    cannot = (morph.CannotMorph, CannotResume)
+    too_deep = (RecursionError, ctypes.ArgumentError)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return bool, ()  # in another process it is never called
+
+    @staticmethod
+    def give_up(why: str) -> None:
+        """End the process: what it would do next is not what a cold run would do."""
+        give_up(why)
 
     @property
     def elapsed(self) -> float:
