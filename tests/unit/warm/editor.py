@@ -67,7 +67,7 @@ def start(names: dict[str, Any]) -> None:
     sys.modules["_relaunch_warm.shot"] = package.shot = shot
     from _relaunch_warm import entry
 
-    entry.start(names, (True, [0, 0, 0]), [])
+    entry.start(names, (True, [0, 0, 0]), [], {*sys.modules})
 
 
 def spec_of(python: str, script: str, **more: Any) -> str:

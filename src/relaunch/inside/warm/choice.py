@@ -122,10 +122,11 @@ def _unedited(snapshot: Snapshot, look: Look) -> Verdict:
             return Verdict(new)
         old = look.sources.source(digest, file)
         seen = snapshot.seen_of(first, old)
-        why, moves = compare.compare(old, new, seen, dissected=snapshot.dissects)
+        dissected = snapshot.dissects or any(word in text for word in compare.CODES)
+        why, moves = compare.compare(old, new, seen, dissected=dissected)
         if why:
             return Verdict(f"{look.name(file)}, {why}")
-        if snapshot.lines_seen and moves.any:
+        if moves.any and (snapshot.lines_seen or any(word in text for word in compare.LINES)):
             return Verdict(f"lines of {look.name(file)} moved, and their numbers were used")
         verdict.edited[file] = new
     return verdict

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+LINES = (
+    "lineno", "co_lines", "co_positions", "findCaller", "getsource", "inspect.stack",
+    "getframeinfo", "getouterframes", "extract_stack", "faulthandler",
+)  # fmt: skip
+"""Words of programs that look at the numbers of their lines."""
+CODES = ("__code__", "co_varnames", "getclosurevars", "import dis", "from dis")
+"""Words of programs that look into functions, without calling them."""
 _TRANSPARENT = frozenset(
     (
         "property", "staticmethod", "classmethod", "cached_property", "cache", "lru_cache",

@@ -26,11 +26,13 @@ _LIBRARY = {"os", "posix", "posixpath", "time", "signal", "select", "socket", "f
 _EXTERNAL = "<frozen importlib._bootstrap_external>"
 
 
-def start(names: dict[str, Any], before: tuple[bool, list[int]], first: list[int]) -> None:
+def start(
+    names: dict[str, Any], before: tuple[bool, list[int]], first: list[int], known: set[str]
+) -> None:
     """Make `names` those of the script, and the next call of `stop` its first step.
 
-    `before` is what the collector of garbage was like when this process began, and `first` the
-    first object of ours.
+    `before` is what the collector of garbage was like when this process began, `first` the first
+    object of ours, and `known` are the modules that had been loaded.
     """
     spec = json.loads(sys.argv[1])
     words = sys.argv[3:]
@@ -57,6 +59,7 @@ def start(names: dict[str, Any], before: tuple[bool, list[int]], first: list[int
     _keep_library()
     for name in [name for name in sys.modules if name.startswith("_relaunch_warm")]:
         del sys.modules[name]  # so that Python takes nothing from us when it takes modules apart
+    _make_way(known)
     for name in [*names]:
         if name not in _OF_A_SCRIPT:
             del names[name]
@@ -85,6 +88,19 @@ def _keep_library() -> None:
         for name, copy in copies.items():
             if names.get(name) is sys.modules[name]:
                 names[name] = copy
+
+
+def _make_way(known: set[str]) -> None:
+    """Let the program find modules of its own that have the names of some that only we needed."""
+    library = os.path.dirname(os.__file__)
+    ahead = sys.path[: sys.path.index(library)] if library in sys.path else []
+    ours = {name.partition(".")[0] for name in sys.modules.keys() - known}
+    for folder in ahead:
+        for file in os.listdir(folder) if states.kind_of(folder) == "dir" else ():
+            top = file.partition(".")[0]
+            if top in ours and file in (top, f"{top}.py"):
+                for name in [one for one in sys.modules if one.partition(".")[0] == top]:
+                    del sys.modules[name]
 
 
 def proven() -> bool:
@@ -183,7 +199,7 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
         path = self.get_filename(fullname)
         if fullname == pytests.MODULE:
             return pytests.watched(theirs(self, fullname), decode(self.get_data(path)), path)
-        if not is_project(path):
+        if not is_project(path) or type(self).source_to_code is not SourceFileLoader.source_to_code:
             if not states.is_of_a_package(path):
                 _note_library(path)
             return theirs(self, fullname)

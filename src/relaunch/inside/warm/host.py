@@ -485,6 +485,7 @@ class Host:
         self._heed_wishes(message)
         why = self._why_nowhere()
         if why:
+            self._end()  # the run that begins now has a host of its own
             return {"cold": why}
         look = texts.Look(self._sources, self._texts, self.cwd)
         offered = [one for one in self._snapshots if not one.is_retired]

@@ -14,6 +14,7 @@ import posix
 import stat
 import sys
 from itertools import islice
+from types import ModuleType
 
 from . import clocks, hearsay
 from .events import hook_of
@@ -40,6 +41,7 @@ from .states import (
     size_of,
     stats_of,
     tidy,
+    time_of,
 )
 from .wrapped import wrap
 
@@ -173,6 +175,7 @@ class Ledger:
             "observed": sorted({*self.contents, *self.names, *self.stats}),
             "modules": self._modules(),
             "network": sorted(self.network),
+            "libraries": _libraries(),
             **self._unseen(),
         }
 
@@ -458,6 +461,16 @@ class Ledger:
         self._read.clear()
         self._looked.clear()
         self._measured.clear()
+
+
+def _libraries() -> dict[str, str]:
+    """Return the files of installed packages that are loaded, with their times and sizes."""
+    found = {}
+    for module in [*sys.modules.values()]:
+        path = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+        if is_of_a_package(path):
+            found[str(path)] = time_of(str(path))
+    return found
 
 
 def _folders_of(package: str) -> Iterable[str]:

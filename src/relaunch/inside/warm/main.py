@@ -13,6 +13,7 @@ import sys
 
 def start(names: dict) -> None:
     """Load our package by its path and prepare the script."""
+    known = {*sys.modules}
     before = gc.isenabled(), [*gc.get_count()]
     gc.disable()
     first = [one["collections"] for one in gc.get_stats()]  # as `quiet.mark`
@@ -26,7 +27,7 @@ def start(names: dict) -> None:
     package.__path__ = [here]
     from _relaunch_warm import entry
 
-    entry.start(names, before, first)
+    entry.start(names, before, first, known)
 
 
 if __name__ == "__main__":

@@ -76,18 +76,18 @@ def _call(library: str, function: str) -> None:
         pass  # it is another version, and its threads will be found
 
 
-def unsafe(safe: Collection[str] = ()) -> str:
+def unsafe(safe: Collection[str] = (), resting: Collection[int] = ()) -> str:
     """Pause what can be paused, and say which library still has a thread; empty if none has.
 
-    Those of the libraries that are `safe` may.
+    Those of the libraries that are `safe` may, and threads that are known to be `resting`.
     """
-    if not others():
+    if not {*others()} - {*resting}:
         return ""
     pause()
     code = sorted(_mapped("x"))
     until = time.perf_counter() + _PATIENCE
     for tid in others():
-        if _comm(tid) in _HELPERS:
+        if tid in resting or _comm(tid) in _HELPERS:
             continue
         owner = _owner_soon(tid, code, until)
         if owner is not None and not _is_one_of(owner, safe) and not _is_of_torch(tid, owner):

@@ -49,9 +49,9 @@ _MOST = 64
 
 def is_known(ledger: Ledger, words: Sequence[str], cwd: Any, env: Any) -> bool:
     """Tell whether it is known what a program's answer depends on; then that is noted."""
-    if os.path.basename(words[0]) in _OF_THE_MACHINE:
-        return True
     words = _without_shell(words)
+    if words[:1] and words[0].removeprefix("/usr").removeprefix("/bin/") in _OF_THE_MACHINE:
+        return True
     if words[:1] and words[0] in _GIT:
         return _ask_git(ledger, words[1:], os.fsdecode(cwd or os.getcwd()), env)
     return False
@@ -65,7 +65,9 @@ def words_of(command: Any) -> list[str]:
 
 
 def _without_shell(words: Sequence[str]) -> Sequence[str]:
-    """Return what a shell would run, if it is a plain command."""
+    """Return what a shell would run, if it is a plain command; as of `os.system`, which has one."""
+    if len(words) == 1 and " " in words[0]:
+        words = ("sh", "-c", words[0])
     if len(words) == 3 and words[0] in ("/bin/sh", "sh") and words[1] == "-c":
         return words[2].split() if _PLAIN.issuperset(words[2]) else ()
     return words

@@ -11,7 +11,7 @@ import signal
 import stat
 import sys
 
-from . import cuda, held, opened, pools, shared
+from . import bars, cuda, held, opened, pools, shared
 from . import ledger as _ledger
 from .kept import ALL_BYTES, FILE_BYTES
 from .ledger import Ledger
@@ -43,7 +43,7 @@ def refuse(own_children: Collection[int], apart: bool = False) -> str:
             or opened.unshareable(ledger or Ledger())
             or (_written(ledger) if ledger else "")
             or shared.why_not()
-            or pools.unsafe([] if ledger and readers(ledger) else [pools.ARROW])
+            or pools.unsafe([] if ledger and readers(ledger) else [pools.ARROW], _resting())
         )
     except Exception as error:
         if held.is_theirs(error):
@@ -124,9 +124,16 @@ def _threads() -> str:
         if threading.current_thread() is not threading.main_thread():
             return "a thread runs the program"
         for thread in threading.enumerate():
-            if thread is not threading.main_thread():
+            if thread is not threading.main_thread() and not bars.is_at_rest(thread):
                 return f"a thread is running: {thread.name}"
-    return "a thread is running" if _thread._count() else ""
+    return "a thread is running" if _thread._count() > len(_resting()) else ""
+
+
+def _resting() -> list[int]:
+    """List the threads that may be missing in a snapshot."""
+    threading: Any = sys.modules.get("threading")
+    threads = threading.enumerate() if threading else ()
+    return [thread.native_id for thread in threads if bars.is_at_rest(thread)]
 
 
 def _children(own: Collection[int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -287,7 +288,8 @@ class Camera:
 
 def _higher(fd: int) -> int:
     """Give a file a number that programs do not come to."""
-    new = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    new = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH if most > 2 * _HIGH else most // 2)
     os.close(fd)
     return new
 

@@ -42,13 +42,6 @@ _GENERATORS = 0x2A0
 _NO_WARNINGS = ("ignore", None, Warning, None, 0)
 _TURNED = bytes([1, *bytes(255)])
 """To make of the sites that were passed those that were not."""
-_LINES = (
-    "lineno", "co_lines", "co_positions", "findCaller", "getsourcelines", "inspect.stack",
-    "getframeinfo", "getouterframes", "extract_stack", "faulthandler",
-)  # fmt: skip
-"""Words of programs that look at the numbers of their lines."""
-_CODES = ("__code__", "co_varnames", "getclosurevars", "import dis", "from dis")
-"""Words of programs that look into functions, without calling them."""
 _PROFILES = (
     "cProfile", "profile.Profile", "profile.run(", "setprofile(", "settrace(", "sys.monitoring",
     "trace.Trace", "addaudithook",
@@ -262,9 +255,9 @@ class Program:
 
     def _load(self, text: str, file: str, known: bytes, rewrite: Rewrite | None) -> Loaded:
         source = compare.Source(text, file)
-        if any(word in text for word in _LINES):
+        if any(word in text for word in compare.LINES):
             self.caught = True
-        self.dissects = self.dissects or any(word in text for word in _CODES)
+        self.dissects = self.dissects or any(word in text for word in compare.CODES)
         self.apart = self.apart or children.are_spoken_of(text)
         if any(word in text for word in _TERMINAL) and any(map(os.isatty, range(3))):
             self.never = "it speaks of its terminal by name"

@@ -67,6 +67,15 @@ def size_of(path: str) -> int:
         return 0
 
 
+def time_of(path: str) -> str:
+    """Return time and size of a file, in one word; empty if there is none."""
+    try:
+        now = posix.stat(path)
+    except (OSError, ValueError):
+        return ""
+    return f"{now.st_mtime_ns} {now.st_size}"
+
+
 def kind_of(path: str) -> str:
     mode = mode_of(path)
     if not mode:

@@ -15,6 +15,7 @@ from .states import (
     short,
     size_of,
     stats_of,
+    time_of,
 )
 
 TYPE_CHECKING = False
@@ -59,6 +60,9 @@ def changed(manifest: dict[str, Any]) -> str:
         why = _other_names(folder, cwd, found, modules_in(folder, leaves))
         if why:
             return why
+    for path, time in manifest["libraries"].items():
+        if time_of(path) != time:
+            return f"{path.rpartition('-packages/')[2]} of an installed package changed"
     return _other_links(manifest, cwd) or _other_lines(manifest, cwd)
 
 

@@ -10,7 +10,7 @@ import os
 import posix
 import sys
 
-from . import multiproc, pools, shared
+from . import bars, multiproc, pools, shared
 from .kept import keep
 from .ledger import Ledger
 from .native import renew_torch
@@ -51,6 +51,7 @@ class World:
         self.pipes = [Pipe(fds) for fds in open_pipes(ledger)]
         self.memory = shared.Memory()
         self.has_torch_pool = pools.has_torch_pool()
+        self.bars = bars.Monitors()
         self.kept = [keep(ledger, path, base) for path, base in ledger.written.items()]
         self.streams = {fd: stream for fd in open_fds() if (stream := stream_of(fd, ledger)) >= 0}
         self.terminals = {stream: _is_terminal(fd) for fd, stream in self.streams.items()}
@@ -95,6 +96,7 @@ class World:
         multiproc.rename(self.pid)
         if self.has_torch_pool:
             pools.renew_torch_pool()
+        self.bars.renew()
         self._settle()
 
     def _check(self, fds: Sequence[int]) -> None:
