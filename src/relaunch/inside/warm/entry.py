@@ -199,7 +199,8 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
         path = self.get_filename(fullname)
         if fullname == pytests.MODULE:
             return pytests.watched(theirs(self, fullname), decode(self.get_data(path)), path)
-        if not is_project(path) or type(self).source_to_code is not SourceFileLoader.source_to_code:
+        translated = type(self).source_to_code is not SourceFileLoader.source_to_code
+        if not is_project(path) or translated or program.is_closed:
             if not states.is_of_a_package(path):
                 _note_library(path)
             return theirs(self, fullname)

@@ -7,7 +7,16 @@ import sys
 
 from . import clocks, cuda, held, questions, quiet
 from .callers import LIBRARIES, LIBRARY, imports, rotates, shows_lines
-from .native import READERS, SEEDS, TORCH, watch_reader, watch_seed, watch_torch
+from .native import (
+    DYNAMO,
+    READERS,
+    SEEDS,
+    TORCH,
+    watch_dynamo,
+    watch_reader,
+    watch_seed,
+    watch_torch,
+)
 from .states import folder_of, kind_of
 from .wrapped import opener
 
@@ -107,7 +116,7 @@ class _Events:
         Not in forked processes: there, nobody compares statements.
         """
         if event == "import":
-            if args[0] in _CARED_FOR or args[1] is not None:
+            if args[0] in _CARED_FOR or args[1] is not None or args[0].startswith(DYNAMO):
                 return False
             self.ledger.imported.add(args[0])
             return True
@@ -253,11 +262,14 @@ class _Events:
         if "/" in name:  # else it is one of the system's
             self.ledger.read(self.ledger.full(name))
 
-    def _import(self, args: Any, _: FrameType) -> None:
+    def _import(self, args: Any, frame: FrameType) -> None:
         name, library = args[:2]
         self.ledger.add("imported", name)
         if library is not None:
             self.ledger.read(self.ledger.full(library))
+        if name.startswith(DYNAMO) and DYNAMO not in self._importing:
+            self._importing.add(DYNAMO)
+            watch_dynamo(self.ledger, frame)
         if name in _CARED_FOR and name not in self._importing | {*sys.modules}:
             self._importing.add(name)
             # Loaded here, so that nobody can have its functions before they are wrapped.

@@ -108,6 +108,8 @@ class Ledger:
         self.network: set[str] = set()
         self.first_use: Callable[[FrameType], object] = lambda _: None
         """Hears which frame uses the GPU first."""
+        self.bytecode_is_read: Callable[[], object] = lambda: None
+        """Hears that functions are about to be compiled from their bytecode."""
         self.imported: set[str] = set()
         """Modules that were asked for, found or not."""
         self.kept: dict[str, Any] = {}

@@ -9,12 +9,15 @@ from functools import partial
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import FrameType
     from typing import Any
 
     from .ledger import Ledger
 
 SEEDS = {"random": ("seed", "setstate"), "numpy.random.mtrand": ("seed", "set_state")}
 """Modules with a random generator for all, and how it is seeded."""
+DYNAMO = "torch._dynamo"
+"""Compiles functions from their bytecode, which must be as Python made it."""
 TORCH = "torch.random"
 """torch's generator tells what it was seeded with last, by whatever way."""
 READERS: dict[str, dict[str, tuple[int, str]]] = {
@@ -96,6 +99,19 @@ def renew_torch(ledger: Ledger) -> None:
     if module is not None and ledger.torch_seed == module.initial_seed():
         # That of the CPU alone: those of other devices begin with the same number in every run.
         ledger.torch_seed = module.default_generator.seed()
+
+
+def watch_dynamo(ledger: Ledger, frame: FrameType | None) -> None:
+    """Hear of `torch.compile`, which has this loaded; but an optimiser has, too."""
+    torch: Any = sys.modules.get("torch")
+    real = getattr(torch, "compile", None)
+    while frame is not None:
+        if frame.f_code is getattr(real, "__code__", None):
+            ledger.bytecode_is_read()
+            return
+        frame = frame.f_back
+    if real is not None:
+        _stand_in(torch, "compile", real, lambda *_: ledger.bytecode_is_read())
 
 
 def watch_reader(ledger: Ledger, module: Any) -> None:

@@ -66,6 +66,7 @@ class Camera:
         self.link = self._running(program.elapsed, program.flags.fd)
         os.register_at_fork(after_in_child=lambda: self._forked(program))
         children.watch(lambda: self._part(program))
+        self.ledger.bytecode_is_read = program.close_all
         self.ledger.first_use = lambda frame: self._edge(program.place_of(frame))
 
     def _edge(self, place: str) -> None:

@@ -83,12 +83,17 @@ class Loaded:
         self._skips = skips
         self._closed: dict[int, list[CodeType]] = {}
 
-    def close(self, number: int, code: CodeType) -> None:
-        """Ask no more at a site, in this code: it runs there as if there were none."""
+    def close(self, number: int, code: CodeType, openly: bool = False) -> None:
+        """Ask no more at a site, in this code: it runs there as if there were none.
+
+        `openly`, so that who reads the code sees that too.
+        """
         skip = self._skips.get(number)
         if skip and skip[2]:
             self._closed.setdefault(number, []).append(code)  # first: a handler may raise any time
             morph.rewrite(code, *skip)
+            if openly:
+                morph.show(code, skip[0], skip[2])
 
     def open(self, numbers: Iterable[int] | None = None) -> None:
         """Ask again at sites that were closed, all if none are named."""
@@ -179,6 +184,8 @@ class Program:
         """Snapshots must not be children of the program: it may wait for any child."""
         self.never = ""
         """Why no snapshot can be taken any more; empty while they can."""
+        self.is_closed = False
+        """Modules that are loaded from now on stay as they are."""
         self.is_watched = False
         """The program would notice when it calls us."""
 
@@ -373,6 +380,15 @@ class Program:
         """Be called no more, by whoever sets flags, but to go on in edited code."""
         self.flags.separate()
         self._ask_in_stale()
+
+    def close_all(self) -> None:
+        """Be in no function any more: somebody reads what they are made of."""
+        self.never, self.is_closed = "torch.compile reads the program's bytecode", True
+        self.part()
+        for version in self.versions:
+            for code in sites.codes_of(version.code):
+                for number in sites.stop_calls(code):
+                    version.close(number, code, openly=True)
 
     def _ask_in_stale(self) -> None:
         for version in self.versions:
