@@ -39,7 +39,7 @@ _METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
 _WRITES = os.O_WRONLY | os.O_RDWR
 _SOURCES = (".py", ".pyc")
 _STDIN = (0, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
-_MEASURING = ("tell(", "fstat(", "st_size", "seek(")
+_MEASURING = ("tell(", "fstat(", "st_size")
 """Words of programs that may ask an open file how long it is."""
 _CARED_FOR = {*SEEDS, *READERS, cuda.MODULE, clocks.MODULE, TORCH}
 """Modules with functions that are wrapped once they are loaded."""

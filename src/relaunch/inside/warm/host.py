@@ -74,6 +74,8 @@ class Host:
         self._measure_at = time.monotonic() + _MEASURE_S
         self._to_measure: list[choice.Snapshot] = []
         self._is_ending = False
+        self._has_heir = False
+        """The run that begins when we end has a host of its own, and the same key."""
         self._idle_s = _IDLE_S
         self._memory = 0.0
         """What a person allows; 0 if nobody said."""
@@ -103,7 +105,8 @@ class Host:
             self._on_time()
         self._flush_all()
         if not os.path.lexists(where.socket_path(self.run, self.key)):  # else they are another's
-            self._sweep_tapes(0.0 if self._is_quiet() else _NEW_TAPE_S)
+            is_over = self._is_quiet() and not self._has_heir
+            self._sweep_tapes(0.0 if is_over else _NEW_TAPE_S)
 
     def _heed_sigterm(self) -> None:
         near, far = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -485,7 +488,8 @@ class Host:
         self._heed_wishes(message)
         why = self._why_nowhere()
         if why:
-            self._end()  # the run that begins now has a host of its own
+            self._end()
+            self._has_heir = True
             return {"cold": why}
         look = texts.Look(self._sources, self._texts, self.cwd)
         offered = [one for one in self._snapshots if not one.is_retired]

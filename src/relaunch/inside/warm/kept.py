@@ -36,6 +36,8 @@ class Kept:
         except OSError:
             return
         self.mode = self.stat.st_mode
+        if self.stat.st_size < base:  # it was cut off since
+            self.base = base = -1
         self.settled = time.time_ns() - self.stat.st_mtime_ns > _TICK_NS
         if stat.S_ISDIR(self.mode):
             self.kind = "dir"
@@ -46,6 +48,10 @@ class Kept:
             with open(path, "rb") as file:
                 file.seek(max(base, 0))
                 self.data = file.read(FILE_BYTES + 1)
+
+    def age(self) -> int:
+        """Return when it was written."""
+        return self.stat.st_mtime_ns if self.stat else 0
 
     def still(self) -> bool:
         """Tell whether nothing was written since."""
@@ -58,6 +64,8 @@ class Kept:
     def put_back(self) -> None:
         """Make the path what it was."""
         if self.still() and self.settled and self.base < 0:
+            if self.kind == "file" and not self.timed:
+                os.utime(self.path)  # a cold run would have written it now
             return
         if self.kind == "absent":
             _remove(self.path)

@@ -40,6 +40,7 @@ from .states import (
     short,
     size_of,
     stats_of,
+    terminal_settings,
     tidy,
     time_of,
 )
@@ -121,6 +122,8 @@ class Ledger:
         self.own_fds: dict[int, tuple[int, int]] = {}
         """Descriptors that were open before the program began, and what they were."""
         self.streams: list[tuple[int, int] | None] = [None, None, None]
+        self.terminal: list[Any] = []
+        """How the terminal was set up, if there is one."""
         self.forked = Forked()
         """The processes that the program forked."""
         self.readers: set[str] = set()
@@ -149,6 +152,7 @@ class Ledger:
         """Take all descriptors that are open now for ours, and learn what the streams are."""
         self.own_fds = {fd: identity for fd in open_fds() if (identity := identity_of(fd))}
         self.streams = [identity_of(fd) for fd in range(3)]
+        self.terminal = terminal_settings()
         try:
             self.stdin_at = os.lseek(0, 0, os.SEEK_CUR)
         except OSError:

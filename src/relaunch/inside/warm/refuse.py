@@ -17,7 +17,7 @@ from .kept import ALL_BYTES, FILE_BYTES
 from .ledger import Ledger
 from .machine import process_name
 from .native import readers
-from .states import short
+from .states import short, terminal_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def _unknown(ledger: Ledger) -> str:
         return ledger.blind
     if ledger.stdin_used or _moved_stdin(ledger):
         return "the standard input was read"
+    if ledger.terminal != terminal_settings():
+        return "the terminal was set up in another way"
     return ""
 
 

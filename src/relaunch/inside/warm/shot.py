@@ -44,10 +44,7 @@ class Camera:
         self.children: set[int] = set()
         self.refused = refusals.Counted(self._say)
         self.pid = os.getpid()
-        with open("/proc/self/comm", encoding="utf-8", errors="replace") as file:
-            self.name = file.read().strip()
-        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
-            self.killable = file.read().strip()
+        self.name, self.killable = _said("comm"), _said("oom_score_adj")
         if self.control >= 0:
             os.set_inheritable(self.control, False)
         self.known = os.pipe()
@@ -113,10 +110,13 @@ class Camera:
         """Leave a snapshot behind, if one can be taken here; True in a process resumed from it."""
         began = time.perf_counter()
         pid = -1
+        ready: tuple[int, ...] = ()
         mask = held.hold()
         try:
             self._bury()
             why = self._why_not(program, frame)
+            if signal.sigpending() & mask:
+                why = why or "a signal is held back by the program"
             if not why:
                 self._hear(program)
                 world.before_fork()
@@ -124,13 +124,19 @@ class Camera:
                 state = world.World(self.ledger)
                 elapsed = program.elapsed
                 clocks.hold()
+                self.name = _said("comm")
+                ready = os.pipe()
                 pid = self._fork(program.apart)
         except Exception as error:  # as when memory is exhausted: the program must not fail of us
             if held.is_theirs(error):
                 held.release(mask)
                 raise
             why = f"{type(error).__name__}: {error}"
+            for fd in ready:
+                os.close(fd)
         if pid:
+            if not why:
+                _wait_for(ready, state.holds())
             try:
                 self._note(program, number, why, time.perf_counter() - began)
             finally:
@@ -138,6 +144,8 @@ class Camera:
             return False
         try:
             state.let_go()
+            for fd in ready:
+                os.close(fd)
             waiting = _Waiting(self, program, number, frame, elapsed, mark)
             order = waiting.until_resumed()
         except BaseException:  # as when the host is gone: the program itself runs elsewhere
@@ -485,6 +493,19 @@ def _step_aside() -> None:
 def _call_ourselves(name: str) -> None:
     """Say who we are to those who list processes."""
     _tell("comm", name)
+
+
+def _wait_for(ready: Sequence[int], is_needed: bool) -> None:
+    """Wait until a snapshot holds no file of the program any more: it closes this pipe then."""
+    os.close(ready[1])
+    if is_needed:
+        select.select([ready[0]], [], [], _SETTLE)
+    os.close(ready[0])
+
+
+def _said(name: str) -> str:
+    with open(f"/proc/self/{name}", encoding="utf-8", errors="replace") as file:
+        return file.read().strip()
 
 
 def _tell(name: str, text: str) -> None:

@@ -200,6 +200,18 @@ def data_below(top: str, hidden: Iterable[str]) -> list[list[Any]] | None:
     return sorted(found)
 
 
+def terminal_settings() -> list[Any]:
+    """Return how the terminal on the standard input is set up; empty if there is none."""
+    if not os.isatty(0):
+        return []
+    from termios import error, tcgetattr
+
+    try:
+        return tcgetattr(0)
+    except error:
+        return []
+
+
 def open_fds() -> list[int]:
     """List this process's descriptors."""
     return sorted(fd for fd in map(int, os.listdir("/proc/self/fd")) if identity_of(fd))

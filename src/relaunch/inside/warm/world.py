@@ -11,13 +11,13 @@ import posix
 import sys
 
 from . import bars, multiproc, pools, shared
-from .kept import keep
+from .kept import Kept, keep
 from .ledger import Ledger
 from .native import renew_torch
 from .opened import CannotRestore, open_files, open_pipes, stream_of
 from .pipes import Pipe
 from .refuse import refuse
-from .states import identity_of, open_fds
+from .states import folder_of, identity_of, kind_of, open_fds
 from .still import changed
 
 TYPE_CHECKING = False
@@ -59,6 +59,10 @@ class World:
         self.closed = [fd for fd in range(3) if identity_of(fd) is None]
         self.random = _random_states(ledger)
         self.new_streams: list[tuple[int, int] | None] = []
+
+    def holds(self) -> bool:
+        """Tell whether a snapshot would keep something open for others, until it lets go."""
+        return bool(self.pipes or self.files)
 
     def let_go(self) -> None:
         """In the snapshot: keep no pipe that somebody waits for, and no lock; only the numbers."""
@@ -107,8 +111,12 @@ class World:
                 raise CannotRestore(f"the standard {kind} is {word} now")
 
     def _try_files(self) -> None:
-        """Look whether all can be opened that is not put back, before anything is changed."""
-        kept = {one.path for one in self.kept}
+        """Look whether all can be put back and opened, before anything is changed."""
+        kept = {one.path: one.kind for one in self.kept}
+        for path, kind in kept.items():
+            folder = folder_of(path)
+            if kind in ("file", "link") and kept.get(folder) != "dir" and kind_of(folder) != "dir":
+                raise CannotRestore(f"{folder} is gone")
         for file in self.files:
             if file.path not in kept:
                 file.try_open()
@@ -119,7 +127,7 @@ class World:
         for one in by_depth:
             if one.kind == "dir":
                 one.put_back()
-        for one in self.kept:
+        for one in sorted(self.kept, key=Kept.age):
             if one.kind in ("file", "link"):
                 one.put_back()
         for one in reversed(by_depth):

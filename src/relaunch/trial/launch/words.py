@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _VERSIONS = ("3.11", "3.12", "3.13")
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+_NOT_WARM = {"b": "would warn of what we do", "x": "would skip a line of ours"}
+"""Options of Python with which only the program itself can be run."""
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "coverage")
 
 
@@ -68,6 +70,9 @@ def read_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[W
         before, script = (), (typed, *start.words)
     else:
         return None, f"`{os.path.basename(argv[0])}` starts the script in a Python of its own"
+    for flag, what in _NOT_WARM.items():
+        if any(flag in word[1:] and word[1:].isalpha() for word in options[1:]):
+            return None, f"Python's option -{flag} {what}"
     return (
         Words(
             before=before,

@@ -1,0 +1,316 @@
+"""What a warm relaunch must not miss: each run, before and after an edit, is as a cold one is."""
+
+import shutil
+
+import pytest
+from tests.unit.warm.resuming import PYTHONS
+from tests.warming import BEGIN, edit, first, plain, told
+
+
+def as_cold(world, change=lambda: None, *, resumes=True, **more):
+    """Run warm, make a change, and run warm again: both as plain Python does it."""
+    cold = first(world, **more)
+    before = told(plain(world, **more))
+    assert told(cold) == before
+    change()
+    again = world.rl("warm", **more)
+    after = told(plain(world, **more))
+    assert told(again) == after
+    assert ("rl: resumed at" in again.stderr) is resumes, again.stderr
+    return before, after
+
+
+def end(world, *lines):
+    """Return what changes the last line of the program, and nothing above it."""
+    return lambda: edit(world, *lines, "print('edited')")
+
+
+# --- what a program read
+
+
+def test_a_module_from_outside_the_project_counts(warm):
+    (warm.root / "lib").mkdir()
+    (warm.root / "lib/helper.py").write_text("WORD = 'one'\n")
+    head = "import sys\nsys.path.insert(0, '../lib')\nimport helper\n"
+    warm.write("train.py", f"{head}{BEGIN}print(helper.WORD)\n")
+    change = lambda: (warm.root / "lib/helper.py").write_text("WORD = 'another'\n")  # noqa: E731
+    before, after = as_cold(warm, change, resumes=False)
+    assert before != after
+
+
+def test_data_that_a_package_brings_along_counts(warm):
+    (warm.project / "pkg").mkdir()
+    warm.write("pkg/__init__.py", "")
+    warm.write("pkg/conf.json", "1")
+    text = "import pkgutil\nprint(pkgutil.get_data('pkg', 'conf.json'))\n" + BEGIN
+    warm.write("train.py", text)
+    before, after = as_cold(warm, lambda: warm.write("pkg/conf.json", "22"), resumes=False)
+    assert before != after
+
+
+def test_a_checkpoint_counts_whatever_its_name(warm):
+    warm.write("model.pth", "1")
+    warm.write("train.py", "print(open('model.pth').read())\n" + BEGIN)
+    before, after = as_cold(warm, lambda: warm.write("model.pth", "22"), resumes=False)
+    assert before != after
+
+
+def test_a_module_that_was_only_looked_for_counts(warm):
+    text = "import importlib.util\nprint(importlib.util.find_spec('fast') is None)\n" + BEGIN
+    warm.write("train.py", text)
+    before, after = as_cold(warm, lambda: warm.write("fast.py", ""), resumes=False)
+    assert before != after
+
+
+def test_a_database_counts_by_the_name_that_is_meant(warm):
+    make = "import sqlite3\nc = sqlite3.connect({!r})\nc.execute('create table t(a)')\n"
+    fill = "c.execute('insert into t values({})')\nc.commit()\nc.close()\n"
+    for name in ("my data.db", "b.db"):
+        assert plain(warm, "-c", make.format(name) + fill.format(1)).returncode == 0
+    read = (
+        "import sqlite3\nc = sqlite3.connect('file:my%20data.db?mode=ro', uri=True)\n"
+        "c.execute(\"attach database 'b.db' as b\")\n"
+        "print([*c.execute('select sum(a) from t')], [*c.execute('select sum(a) from b.t')])\n"
+        "c.close()\n"
+    )
+    warm.write("train.py", read + BEGIN)
+    seen = []
+    for name in ("my data.db", "b.db"):
+        more = f"import sqlite3\nc = sqlite3.connect({name!r})\n" + fill.format(5)
+        seen += as_cold(warm, lambda more=more: plain(warm, "-c", more), resumes=False)
+    assert len({*seen}) == 3
+
+
+def test_an_installed_package_that_was_edited_counts(warm):
+    folder = warm.root / "lib/site-packages"
+    folder.mkdir(parents=True)
+    (folder / "helper.py").write_text("WORD = 'one'\n")
+    warm.env["PYTHONPATH"] = str(folder)
+    warm.write("train.py", f"import helper\n{BEGIN}print(helper.WORD)\n")
+    change = lambda: (folder / "helper.py").write_text("WORD = 'another'\n")  # noqa: E731
+    before, after = as_cold(warm, change, resumes=False)
+    assert before != after
+
+
+def test_a_file_of_another_folder_counts_by_that_folder(warm):
+    (warm.project / "sub").mkdir()
+    warm.write("sub/data", "1")
+    warm.write("data", "x")
+    read = "import os\nf = os.open('data', os.O_RDONLY, dir_fd=os.open('sub', os.O_RDONLY))\n"
+    warm.write("train.py", f"{read}print(os.read(f, 9))\nos.close(f)\n{BEGIN}")
+    before, after = as_cold(warm, lambda: warm.write("sub/data", "22"), resumes=False)
+    assert before != after
+
+
+def test_a_question_to_a_program_of_that_name_only_is_one(warm):
+    (warm.project / "conf").mkdir()
+    warm.write("conf/hostname", "1\n")
+    warm.write("train.py", "import os\nos.system('cat conf/hostname')\n" + BEGIN)
+    before, after = as_cold(warm, lambda: warm.write("conf/hostname", "22\n"), resumes=False)
+    assert before != after
+
+
+@pytest.mark.parametrize("how", ["open(0).read()", "open('/dev/stdin').read()"])
+def test_input_that_was_read_in_another_way_counts(warm, how):
+    warm.write("train.py", f"print({how})\n{BEGIN}")
+    as_cold(warm, resumes=False, input="words")
+
+
+# --- what a program wrote
+
+
+def test_what_was_written_through_a_link_comes_back(warm):
+    warm.write("real", "old")
+    (warm.project / "link").symlink_to("real")
+    text = "f = open('link', 'w')\nf.write('new')\nf.close()\n" + BEGIN
+    last = "print(open('real').read())\nopen('real', 'w').write('last')\n"
+    warm.write("train.py", text + last)
+    change = lambda: warm.write("train.py", text + last + "print('edited')\n")  # noqa: E731
+    as_cold(warm, change)
+
+
+def test_who_asks_how_long_a_log_is_gets_the_right_answer(warm):
+    text = "f = open('log', 'a')\nprint(f.tell() == 0)\nf.write('line')\nf.close()\n" + BEGIN
+    warm.write("train.py", text)
+    cold = first(warm)
+    assert cold.stdout == "True\nbegin\n"
+    again = warm.rl("warm")
+    assert again.stdout == "False\nbegin\n"
+
+
+def test_a_pipe_with_a_name_is_no_file(warm):
+    text = "import os\nif os.path.exists('p'): os.unlink('p')\nos.mkfifo('p')\n" + BEGIN
+    warm.write("train.py", text + "print('end')\n")
+    change = lambda: warm.write("train.py", text + "print('edited')\n")  # noqa: E731
+    as_cold(warm, change, resumes=False)
+
+
+def test_a_lock_ends_with_the_program(warm):
+    lines = ["import fcntl", "f = open('lock', 'w')", "time.sleep(0.3)"]
+    lock = "fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    edit(warm, *lines, lock)
+    as_cold(warm, lambda: edit(warm, *lines, lock, "print('edited')"), resumes=True)
+
+
+# --- how a program is made
+
+
+def test_functions_can_be_hashed_and_taken_elsewhere(warm):
+    lines = [
+        "import cloudpickle",
+        "def square(x):",
+        "    y = x * x",
+        "    return y",
+        "print(len({square.__code__, square.__code__}), square(3))",
+        "words = [sys.executable, '-c', 'import sys, pickle; "
+        "print(pickle.load(sys.stdin.buffer)(4))']",
+        "data = cloudpickle.dumps(square)",
+        "print(subprocess.run(words, input=data, capture_output=True, check=True).stdout)",
+    ]
+    edit(warm, *lines)
+    as_cold(warm, end(warm, *lines))
+
+
+def test_who_watches_calls_sees_none_of_ours(warm):
+    lines = [
+        "import cProfile, pstats",
+        "def work():",
+        "    for n in range(3):",
+        "        n += 1",
+        "profile = cProfile.Profile()",
+        "profile.runcall(work)",
+        "print(sorted(name for _, _, name in pstats.Stats(profile).stats))",
+    ]
+    edit(warm, *lines)
+    as_cold(warm, end(warm, *lines), resumes=False)
+
+
+def test_what_a_program_puts_in_the_place_of_functions_we_do_not_use(warm):
+    lines = [
+        "from unittest import mock",
+        "with mock.patch('builtins.open') as opened, mock.patch('os.getpid') as asked:",
+        "    with mock.patch('time.perf_counter', side_effect=[1]) as clock:",
+        "        time.sleep(0.3)",
+        "        print('inside')",
+        "print(opened.call_count, asked.call_count, clock.call_count)",
+    ]
+    edit(warm, *lines)
+    as_cold(warm, end(warm, *lines))
+
+
+def test_a_module_of_the_project_may_have_the_name_of_one_that_we_use(warm):
+    warm.write("symtable.py", "MINE = 1\n")
+    lines = ["import symtable", "print(symtable.MINE)"]
+    edit(warm, *lines)
+    as_cold(warm, end(warm, *lines))
+
+
+def test_who_translates_modules_gets_them_as_they_are(warm):
+    warm.write("part.py", "WORD = 'one'\n")
+    lines = [
+        "from importlib.machinery import FileFinder, SourceFileLoader",
+        "class Loader(SourceFileLoader):",
+        "    def source_to_code(self, data, path, *, _optimize=-1):",
+        "        data = data.replace(b'one', b'translated')",
+        "        return super().source_to_code(data, path, _optimize=_optimize)",
+        "sys.path_hooks.insert(0, FileFinder.path_hook((Loader, ['.py'])))",
+        "sys.path_importer_cache.clear()",
+        "import part",
+        "print(part.WORD)",
+    ]
+    edit(warm, *lines)
+    before, _ = as_cold(warm, end(warm, *lines))
+    assert "translated" in before[1]
+
+
+def test_a_long_chain_of_branches_is_no_trouble(warm):
+    chain = "".join(f"elif x == {n}:\n    y = {n}\n" for n in range(1000))
+    text = f"{BEGIN}x = 3\nif x == -1:\n    y = 0\n{chain}print(y)\n"
+    warm.write("train.py", text)
+    as_cold(warm, lambda: warm.write("train.py", f"{text}print(1)\n"), resumes=False)
+
+
+def test_names_that_become_annotated_in_a_module(warm):
+    warm.write("part.py", "import time\ntime.sleep(0.3)\nx = 1\n")
+    edit(warm, "import part", "print(part.x, getattr(part, '__annotations__', None))")
+    text = "import time\ntime.sleep(0.3)\nx: int = 2\n"
+    first(warm, "--at", "part.py:3")
+    warm.write("part.py", text)
+    assert told(warm.rl("warm")) == told(plain(warm))
+
+
+@pytest.mark.skipif("3.12" not in PYTHONS, reason="Python 3.12 is not here")
+def test_functions_with_parameters_for_types(warm):
+    python = PYTHONS["3.12"]
+    lines = ["def one[T](x: T) -> T:", "    y = x", "    return y", "print(one(1))"]
+    edit(warm, *lines)
+    warm.rl("warm", "--", python, "train.py")
+    edit(warm, *lines[:2], "    y, z = x, 2", *lines[2:])
+    again = warm.rl("warm")
+    assert "resumed at train.py:5 " in again.stderr
+    assert again.stdout == "begin\n1\n"
+
+
+def test_bars_of_progress_go_on(warm):
+    lines = [
+        "import tqdm",
+        "for n in tqdm.tqdm(range(3), disable=False, file=open(os.devnull, 'w')): pass",
+        "time.sleep(0.3)",
+        "print(tqdm.tqdm.monitor.report())",
+        "for n in tqdm.tqdm(range(3), file=open(os.devnull, 'w')): pass",
+    ]
+    edit(warm, *lines)
+    first(warm, "--at", "train.py:8")
+    edit(warm, *lines, "print('edited')")
+    again = warm.rl("warm")
+    assert "resumed at train.py:8 " in again.stderr
+    assert told(again) == told(plain(warm))
+
+
+# --- around it
+
+
+def test_a_program_may_take_any_number_for_its_files(warm):
+    lines = [
+        "f = open('out', 'w')",
+        "for n in range(3, 600):",
+        "    if n != f.fileno(): os.dup2(f.fileno(), n)",
+        "time.sleep(0.3)",
+        "f.flush()",
+        "print(os.path.getsize('out'))",
+    ]
+    edit(warm, *lines)
+    as_cold(warm, end(warm, *lines))
+
+
+def test_few_files_are_enough(warm):
+    lines = [
+        "import resource",
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
+        "time.sleep(0.3)",
+        "print('few')",
+    ]
+    edit(warm, *lines)
+    first(warm, "--at", "train.py:8")
+    edit(warm, *lines, "print('edited')")
+    again = warm.rl("warm")
+    assert "resumed at train.py:8 " in again.stderr
+    assert told(again) == told(plain(warm))
+
+
+def test_a_folder_that_was_made_anew_gets_snapshots_of_its_own(warm):
+    edit(warm, "print('x')")
+    first(warm)
+    shutil.copytree(warm.project, warm.root / "copy", symlinks=True)
+    shutil.rmtree(warm.project)
+    (warm.root / "copy").rename(warm.project)
+    assert "rl: cold: the folder is another one now" in first(warm).stderr
+    assert "rl: resumed at" in first(warm).stderr
+
+
+def test_words_that_an_edit_brings_count_too(warm):
+    lines = ["def later():", "    return 1", "time.sleep(0.3)", "print(later())"]
+    edit(warm, *lines)
+    first(warm, "--at", "train.py:8")
+    edit(warm, "", *lines, "print(later.__code__.co_firstlineno)")
+    assert told(warm.rl("warm")) == told(plain(warm))
