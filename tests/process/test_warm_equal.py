@@ -314,3 +314,21 @@ def test_words_that_an_edit_brings_count_too(warm):
     first(warm, "--at", "train.py:8")
     edit(warm, "", *lines, "print(later.__code__.co_firstlineno)")
     assert told(warm.rl("warm")) == told(plain(warm))
+
+
+def test_a_module_that_is_imported_by_its_name_counts(warm):
+    load = "import importlib\ntry:\n    importlib.import_module('local')\n"
+    warm.write("train.py", f"{load}    print('own')\nexcept ImportError:\n    pass\n{BEGIN}")
+    before, after = as_cold(warm, lambda: warm.write("local.py", ""), resumes=False)
+    assert before != after
+
+
+def test_a_generator_without_a_seed_draws_anew_and_one_with_a_seed_goes_on(warm):
+    lines = ["import random", "one, two = random.Random(), random.Random(5)", "time.sleep(0.3)"]
+    edit(warm, *lines, "print(one.random())", "print(two.random())")
+    first(warm, "--at", "train.py:8")
+    runs = [warm.rl("warm") for _ in range(2)]
+    assert all("rl: resumed at train.py:8 " in run.stderr for run in runs)
+    drawn = [run.stdout.splitlines()[1:] for run in runs]
+    assert drawn[0][0] != drawn[1][0]
+    assert drawn[0][1] == drawn[1][1] == plain(warm).stdout.splitlines()[2]

@@ -22,7 +22,10 @@ LINES = (
     "getframeinfo", "getouterframes", "extract_stack", "faulthandler",
 )  # fmt: skip
 """Words of programs that look at the numbers of their lines."""
-CODES = ("__code__", "co_varnames", "getclosurevars", "import dis", "from dis")
+CODES = (
+    "__code__", "co_varnames", "getclosurevars", "import dis", "from dis", "cloudpickle", "dill",
+    "marshal", "joblib",
+)  # fmt: skip
 """Words of programs that look into functions, without calling them."""
 _TRANSPARENT = frozenset(
     (

@@ -9,10 +9,12 @@ from . import clocks, cuda, held, questions, quiet
 from .callers import LIBRARIES, LIBRARY, imports, rotates, shows_lines
 from .native import (
     DYNAMO,
+    GENERATORS,
     READERS,
     SEEDS,
     TORCH,
     watch_dynamo,
+    watch_generators,
     watch_reader,
     watch_seed,
     watch_torch,
@@ -41,7 +43,7 @@ _SOURCES = (".py", ".pyc")
 _STDIN = (0, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _MEASURING = ("tell(", "fstat(", "st_size")
 """Words of programs that may ask an open file how long it is."""
-_CARED_FOR = {*SEEDS, *READERS, cuda.MODULE, clocks.MODULE, TORCH}
+_CARED_FOR = {*SEEDS, *GENERATORS, *READERS, cuda.MODULE, clocks.MODULE, TORCH}
 """Modules with functions that are wrapped once they are loaded."""
 
 
@@ -279,8 +281,12 @@ class _Events:
                 module = import_module(name)
             except BaseException:
                 return  # the program will see the same
+            if name in GENERATORS:
+                watch_generators(self.ledger, module)
             if name in SEEDS:
                 watch_seed(self.ledger, module)
+            elif name in GENERATORS:
+                return
             elif name == TORCH:
                 watch_torch(self.ledger, module)
             elif name == clocks.MODULE:

@@ -19,7 +19,7 @@ from types import ModuleType
 from . import clocks, hearsay
 from .events import hook_of
 from .forked import Forked
-from .native import readers, watch_seed
+from .native import readers, watch_generators, watch_seed
 from .states import (
     MAYBE_FOLDER,
     SMALL,
@@ -122,6 +122,10 @@ class Ledger:
         self.own_fds: dict[int, tuple[int, int]] = {}
         """Descriptors that were open before the program began, and what they were."""
         self.streams: list[tuple[int, int] | None] = [None, None, None]
+        self.terminal_sizes: dict[int, tuple[int, int]] = {}
+        """How large the terminal was, for who asked, by descriptor."""
+        self.unseeded: list[Any] = []
+        """Random generators that the program made without a seed."""
         self.terminal: list[Any] = []
         """How the terminal was set up, if there is one."""
         self.forked = Forked()
@@ -143,6 +147,7 @@ class Ledger:
         self.know_fds()
         if "random" in sys.modules:
             watch_seed(self, sys.modules["random"])
+            watch_generators(self, sys.modules["random"])
         wrap(self)
         clocks.stand_in()
         self.forked.install()
@@ -516,7 +521,7 @@ def _is_of_pytest(path: str) -> bool:
 
 def _logs_lines() -> bool:
     """Tell whether log lines carry line numbers."""
-    if "loguru" in sys.modules or "absl.logging" in sys.modules:
+    if not {"loguru", "absl.logging", "structlog"}.isdisjoint(sys.modules):
         return True
     logging: Any = sys.modules.get("logging")
     for reference in [*getattr(logging, "_handlerList", ())]:

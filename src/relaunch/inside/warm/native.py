@@ -18,6 +18,11 @@ SEEDS = {"random": ("seed", "setstate"), "numpy.random.mtrand": ("seed", "set_st
 """Modules with a random generator for all, and how it is seeded."""
 DYNAMO = "torch._dynamo"
 """Compiles functions from their bytecode, which must be as Python made it."""
+GENERATORS = ("random", "numpy.random._generator")
+"""Modules that make random generators."""
+_MANY = 64
+_ONLY_OURS = 3
+"""References to an object of which only a list and who goes through it know."""
 TORCH = "torch.random"
 """torch's generator tells what it was seeded with last, by whatever way."""
 READERS: dict[str, dict[str, tuple[int, str]]] = {
@@ -86,6 +91,58 @@ def _stand_in(
     call.__doc__ = real.__doc__
     call.__module__ = module.__name__
     setattr(module, name, call)
+
+
+def watch_generators(ledger: Ledger, module: Any) -> None:
+    """Remember generators that the program makes without a seed: a resumed one draws anew."""
+    if module.__name__ == "random":
+        real_seed = module.Random.seed
+
+        def seed(self: Any, a: Any = None, version: int = 2) -> None:
+            try:
+                real_seed(self, a, version)
+            except BaseException as error:
+                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+                raise
+            if self is not module._inst:
+                ledger.unseeded[:] = [one for one in ledger.unseeded if one is not self]
+                if a is None:
+                    _remember(ledger, self)
+
+        module.Random.seed = seed
+        return
+    real = module.default_rng
+
+    def default_rng(seed: Any = None) -> Any:
+        try:
+            made = real(seed)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+        if seed is None:
+            _remember(ledger, made)
+        return made
+
+    default_rng.__doc__, default_rng.__module__ = real.__doc__, real.__module__
+    module.default_rng = default_rng
+
+
+def _remember(ledger: Ledger, generator: Any) -> None:
+    """Keep a generator; now and then, let those go that nobody else has."""
+    known = ledger.unseeded
+    if len(known) % _MANY == _MANY - 1:  # there are no weak references to them
+        known[:] = [one for one in known if sys.getrefcount(one) > _ONLY_OURS]
+    known.append(generator)
+
+
+def renew_generators(ledger: Ledger) -> None:
+    """Give those that have no seed fresh entropy."""
+    for generator in [*ledger.unseeded]:
+        kind = getattr(generator, "bit_generator", None)
+        if kind is None:
+            generator.seed()
+        else:
+            kind.state = type(kind)().state
 
 
 def watch_torch(ledger: Ledger, module: Any) -> None:

@@ -13,7 +13,7 @@ import sys
 from . import bars, multiproc, pools, shared
 from .kept import Kept, keep
 from .ledger import Ledger
-from .native import renew_torch
+from .native import renew_generators, renew_torch
 from .opened import CannotRestore, open_files, open_pipes, stream_of
 from .pipes import Pipe
 from .refuse import refuse
@@ -110,6 +110,10 @@ class World:
                 word = "no terminal" if old else "a terminal"
                 raise CannotRestore(f"the standard {kind} is {word} now")
 
+        for fd, size in self.ledger.terminal_sizes.items():
+            if fd < len(fds) and _terminal_size(fds[fd]) != size:
+                raise CannotRestore("the terminal has another size now")
+
     def _try_files(self) -> None:
         """Look whether all can be put back and opened, before anything is changed."""
         kept = {one.path: one.kind for one in self.kept}
@@ -158,6 +162,14 @@ class World:
                 ledger.written[one.path] = posix.stat(one.path).st_size - len(one.data)
 
 
+def _terminal_size(fd: int) -> tuple[int, int] | None:
+    try:
+        columns, lines = posix.get_terminal_size(fd)
+    except OSError:
+        return None
+    return columns, lines
+
+
 def _is_terminal(fd: int) -> bool:
     try:
         return os.isatty(fd)
@@ -182,3 +194,4 @@ def _set_random_states(ledger: Ledger, states: Mapping[str, Any]) -> None:
     if numpy is not None and _NUMPY in ledger.watched and _NUMPY not in ledger.seeded:
         numpy._rand.seed()
     renew_torch(ledger)
+    renew_generators(ledger)

@@ -33,6 +33,7 @@ def wrap(ledger: Ledger) -> None:
     _wrap_open()
     _wrap_getpid(ledger)
     _wrap_find_spec(ledger)
+    _wrap_terminal_size(ledger)
     _wrap_linecache(ledger)
     _wrap_stdin(ledger)
 
@@ -215,15 +216,34 @@ def _wrap_getpid(ledger: Ledger) -> None:
 
 
 def _wrap_find_spec(ledger: Ledger) -> None:
-    """Hear which modules are looked for without being imported."""
+    """Hear which modules are looked for, in whatever way."""
+    bootstrap: Any = importlib._bootstrap
     util: Any = importlib.util
-    real = util._find_spec
+    real = bootstrap._find_spec
 
     def find_spec(name: str, path: Any, target: Any = None) -> Any:
-        ledger.add("imported", name)
+        if name not in ledger.imported:
+            ledger.add("imported", name)
         return real(name, path, target)
 
-    util._find_spec = find_spec
+    find_spec.__code__ = find_spec.__code__.replace(co_filename=real.__code__.co_filename)
+    bootstrap._find_spec = util._find_spec = find_spec
+
+
+def _wrap_terminal_size(ledger: Ledger) -> None:
+    real = posix.get_terminal_size
+
+    def get_terminal_size(*args: Any) -> os.terminal_size:
+        try:
+            found = real(*args)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+        ledger.terminal_sizes[args[0] if args else 1] = found.columns, found.lines
+        return found
+
+    _disguise(get_terminal_size, real)
+    os.get_terminal_size = get_terminal_size
 
 
 def _wrap_linecache(ledger: Ledger) -> None:
