@@ -332,3 +332,21 @@ def test_a_generator_without_a_seed_draws_anew_and_one_with_a_seed_goes_on(warm)
     drawn = [run.stdout.splitlines()[1:] for run in runs]
     assert drawn[0][0] != drawn[1][0]
     assert drawn[0][1] == drawn[1][1] == plain(warm).stdout.splitlines()[2]
+
+
+def test_a_function_that_becomes_large_before_it_is_called(warm):
+    lines = ["def later():", "    pass", "time.sleep(0.3)", "later()"]
+    edit(warm, *lines)
+    first(warm, "--at", "train.py:8")
+    body = [f"    v{n} = {n}" for n in range(100)]
+    edit(warm, lines[0], *body, "    print(v99)", *lines[2:])
+    assert told(warm.rl("warm")) == told(plain(warm))
+
+
+def test_a_module_that_cannot_have_snapshots_counts_as_a_file(warm):
+    chain = "".join(f"elif x == {n}:\n    y = {n}\n" for n in range(1000))
+    part = "x = {}\nif x == -1:\n    y = 0\n" + chain
+    warm.write("part.py", part.format(3))
+    warm.write("train.py", f"import part\n{BEGIN}print(part.y)\n")
+    before, after = as_cold(warm, lambda: warm.write("part.py", part.format(7)), resumes=False)
+    assert before != after

@@ -41,6 +41,8 @@ _TRANSPARENT_PAIRS = frozenset(
     (("hydra", "main"), ("patch", "object"), ("patch", "dict"), ("patch", "multiple"))
 )
 """Those that are known by their last two names; and all of `pytest.mark`."""
+_ROOM = 40
+"""So many variables more have room in a frame; a few are left for a deeper stack."""
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _LAYOUT = ("type_comment", "type_ignores")
 
@@ -286,6 +288,8 @@ class _Comparison:
             return f"{self._at(old)} was edited"
         if set(one.get_frees()) != set(other.get_frees()):  # type: ignore[attr-defined]
             return f"{self._at(old)} uses other variables of the function around it"
+        if len(other.get_identifiers()) - len(one.get_identifiers()) > _ROOM:
+            return f"{self._at(old)} has too many new variables"
         if not entered:
             return ""
         locals_then, locals_now = set(one.get_locals()), set(other.get_locals())  # type: ignore[attr-defined]

@@ -212,6 +212,7 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
                 program.never = f"{fullname} was loaded twice"
             return program.load(decode(self.get_data(path)), path).code
         except (OSError, SyntaxError, ValueError, UnicodeError, RecursionError):
+            _note_library(path)
             return native
         finally:
             quiet.hide(first)
