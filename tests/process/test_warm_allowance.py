@@ -59,7 +59,7 @@ def test_of_a_large_program_what_fits_is_kept_and_no_more(warm):
     wait_until(lambda: not places_of(warm) & {"train.py:7", f"train.py:{LAST}"}, MEASURED_S)
     assert taken(warm) <= 50_000_000
     shown = warm.rl("warm", "status").stdout
-    assert " of 47.7 MiB allowed, ends after 2 h without use\n" in shown
+    assert " of 50.0 MiB allowed, ends after 2 h without use\n" in shown
     done = warm.rl("warm")
     assert "resumed at train.py:5" in done.stderr
     assert told(done) == told(plain(warm))
@@ -68,17 +68,17 @@ def test_of_a_large_program_what_fits_is_kept_and_no_more(warm):
 def test_all_of_a_small_program_is_kept(warm):
     edit(warm, "print('x')")
     first(warm, "--memory", "300M", "--idle", "30m")
-    assert allowance(warm) == (300_000_000, 1800.0)
-    assert 0 < taken(warm) <= 300_000_000
+    assert allowance(warm) == (300 << 20, 1800.0)
+    assert 0 < taken(warm) <= 300 << 20
 
 
 def test_the_options_hold_until_others_are_given(warm):
     edit(warm, "print('x')")
     first(warm, "--memory", "300M", "--idle", "30m")
     warm.rl("warm", "--idle", "1h")
-    assert allowance(warm) == (300_000_000, 3600.0)
+    assert allowance(warm) == (300 << 20, 3600.0)
     warm.rl("warm")
-    assert allowance(warm) == (300_000_000, 3600.0)
+    assert allowance(warm) == (300 << 20, 3600.0)
     start = trial(warm, "1.2", "start.json")
     assert (start["warm_memory"], start["warm_idle_s"]) == ("300M", 3600.0)
 

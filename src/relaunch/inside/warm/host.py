@@ -767,7 +767,7 @@ class Host:
             return
         for name in names:
             path = os.path.join(self.run, name)
-            if not name.startswith(f"{self.key}.") or not name.endswith(".tape"):
+            if not name.startswith(f"{self.key}.") or not name.endswith((".tape", ".written")):
                 continue
             try:
                 if path not in needed and time.time() - os.stat(path).st_mtime >= older_than_s:
