@@ -20,6 +20,16 @@ def as_cold(world, change=lambda: None, *, resumes=True, **more):
     return before, after
 
 
+def goes_on(world, at, *lines):
+    """Run a program that leaves a snapshot at a line, edit its end, and run it from there."""
+    edit(world, *lines)
+    first(world, "--at", f"train.py:{at}")
+    edit(world, *lines, "print('edited')")
+    again = world.rl("warm")
+    assert f"resumed at train.py:{at} " in again.stderr
+    assert told(again) == told(plain(world))
+
+
 def end(world, *lines):
     """Return what changes the last line of the program, and nothing above it."""
     return lambda: edit(world, *lines, "print('edited')")
@@ -259,12 +269,7 @@ def test_bars_of_progress_go_on(warm):
         "print(tqdm.tqdm.monitor.report())",
         "for n in tqdm.tqdm(range(3), file=open(os.devnull, 'w')): pass",
     ]
-    edit(warm, *lines)
-    first(warm, "--at", "train.py:8")
-    edit(warm, *lines, "print('edited')")
-    again = warm.rl("warm")
-    assert "resumed at train.py:8 " in again.stderr
-    assert told(again) == told(plain(warm))
+    goes_on(warm, 8, *lines)
 
 
 # --- around it
@@ -290,12 +295,7 @@ def test_few_files_are_enough(warm):
         "time.sleep(0.3)",
         "print('few')",
     ]
-    edit(warm, *lines)
-    first(warm, "--at", "train.py:8")
-    edit(warm, *lines, "print('edited')")
-    again = warm.rl("warm")
-    assert "resumed at train.py:8 " in again.stderr
-    assert told(again) == told(plain(warm))
+    goes_on(warm, 8, *lines)
 
 
 def test_a_folder_that_was_made_anew_gets_snapshots_of_its_own(warm):
