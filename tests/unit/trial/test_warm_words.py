@@ -16,6 +16,8 @@ def env(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("#!/usr/bin/env python3\nprint()\n")
     script.chmod(0o755)
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/__main__.py").write_text("print()\n")
     return {"PATH": f"{os.path.dirname(PYTHON)}:{os.environ['PATH']}", "HOME": str(tmp_path)}
 
 
@@ -28,6 +30,7 @@ def read(env, *argv):
     [
         ("P train.py a -b", "P RUN SPEC -- train.py a -b"),
         ("P -u -X dev -W error train.py", "P -u -X dev -W error RUN SPEC -- train.py"),
+        ("P -Wb -X box train.py", "P -Wb -X box RUN SPEC -- train.py"),
         ("env A=1 nice -n 5 P train.py x", "env A=1 nice -n 5 P RUN SPEC -- train.py x"),
         ("P train.py P train.py", "P RUN SPEC -- train.py P train.py"),
         ("P -u -m this x", "P -u RUN SPEC -- -m this x"),
@@ -59,6 +62,9 @@ def test_a_script_that_names_its_python_is_run_by_that(env):
         ("P -c pass", "only scripts and modules have snapshots, not `-c` nor standard input"),
         ("P -mthis", "cannot be read; write `python -m this`"),
         ("P -m torch.distributed.run train.py", "starts the script in a Python of its own"),
+        ("P -ubb train.py", "Python's option -b would warn of what we do"),
+        ("P -x train.py", "Python's option -x would skip a line of ours"),
+        ("P app", "`app` is a folder, which has no snapshots as `python -m app` has"),
     ],
 )
 def test_other_commands_say_why_not(env, argv, why):

@@ -70,9 +70,9 @@ def read_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[W
         before, script = (), (typed, *start.words)
     else:
         return None, f"`{os.path.basename(argv[0])}` starts the script in a Python of its own"
-    for flag, what in _NOT_WARM.items():
-        if any(flag in word[1:] and word[1:].isalpha() for word in options[1:]):
-            return None, f"Python's option -{flag} {what}"
+    why = _why_plainly(options, os.path.join(cwd, script[0]))
+    if why:
+        return None, why
     return (
         Words(
             before=before,
@@ -83,6 +83,18 @@ def read_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[W
         ),
         "",
     )
+
+
+def _why_plainly(options: Sequence[str], script: str) -> str:
+    """Say why only Python itself can run a script; empty if our runner can as well."""
+    for word in options[1:]:
+        flags = word[1:] if word.startswith("-") and word[:2] not in _WITH_VALUE else ""
+        for flag in _NOT_WARM.keys() & {*flags} if flags.isalpha() else ():
+            return f"Python's option -{flag} {_NOT_WARM[flag]}"
+    if os.path.isdir(script):
+        name = os.path.basename(os.path.normpath(script))
+        return f"`{name}` is a folder, which has no snapshots as `python -m {name}` has"
+    return ""
 
 
 def _python_word(argv: Sequence[str], script: int) -> int | None:
