@@ -26,7 +26,7 @@ SETTLE_S = 0.4
 """Between the save and the launch: a watcher has seen it, and a person has changed windows."""
 FORK_SERVER = Path(__file__).with_name("forkserver.py")
 _PROMPT = re.compile(r"^(In \[\d+\]: |>>> )+")
-_TIMES = re.compile(r" in [0-9.]+s\b")
+_TIMES = re.compile(r" in [0-9.]+s\b( \([0-9:]+\))?")
 _OURS = re.compile(r"^(rl( #[\d.]+|:) | {7}\$ | {4}because )")
 
 
