@@ -506,7 +506,8 @@ def test_other_threads_of_torch_are_refused(with_torch: Program) -> None:
         snapshot()
         """
     )
-    assert with_torch.refused == "a native thread is running: libc10.so"
+    library = with_torch.refused.removeprefix("a native thread is running: ")
+    assert library in ("libc10.so", "libtorch_cpu.so")  # whose function it waits in just then
 
 
 def test_pools_of_threads_neither_hang_nor_change_results(with_torch: Program) -> None:
