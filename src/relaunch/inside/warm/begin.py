@@ -8,7 +8,6 @@ import socket
 import time
 
 from . import where, wire
-from .host import Host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +96,8 @@ def _become_host(spec: dict[str, Any], listener: socket.socket) -> None:
         if os.fork():
             os._exit(0)
         _step_aside(listener.fileno())
+        from .host import Host  # here, so that no program waits for it
+
         Host(spec, listener).serve()
         os._exit(0)
     except BaseException as error:

@@ -7,6 +7,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
 LIBRARY = os.path.dirname(os.__file__) + "/"
@@ -29,26 +30,25 @@ def imports(frame: FrameType) -> bool:
 
 def shows_lines(frame: FrameType) -> bool:
     """Tell whether `linecache` reads a source file: its own functions are watched."""
-    caller: FrameType | None = frame
-    for _ in range(3):
-        if caller is None:
-            return False
-        if caller.f_code.co_filename == linecache.__file__:
-            return True
-        caller = caller.f_back
-    return False
+    return linecache.__file__ in _files(frame, 3)
 
 
 def rotates(frame: FrameType) -> bool:
     """Tell whether a log file is opened that is measured before each record."""
+    return any(file.endswith(_ROTATING) for file in _files(frame, 8))
+
+
+def asks_about_the_system(frame: FrameType) -> bool:
+    """Tell whether a program runs only to say what system or library this is."""
+    return not {LIBRARY + "platform.py", LIBRARY + "ctypes/util.py"}.isdisjoint(_files(frame, 8))
+
+
+def _files(frame: FrameType, depth: int) -> Iterator[str]:
+    """Give the files of so many callers, the nearest first."""
     caller: FrameType | None = frame
-    for _ in range(8):
-        if caller is None:
-            return False
-        if caller.f_code.co_filename.endswith(_ROTATING):
-            return True
-        caller = caller.f_back
-    return False
+    while caller is not None and depth:
+        yield caller.f_code.co_filename
+        caller, depth = caller.f_back, depth - 1
 
 
 def kind_only(frame: FrameType) -> bool:

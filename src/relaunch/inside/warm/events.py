@@ -6,7 +6,7 @@ import os
 import sys
 
 from . import clocks, cuda, held, questions, quiet
-from .callers import LIBRARIES, LIBRARY, imports, rotates, shows_lines
+from .callers import LIBRARIES, asks_about_the_system, imports, rotates, shows_lines
 from .native import (
     DYNAMO,
     GENERATORS,
@@ -49,19 +49,20 @@ _CARED_FOR = {*SEEDS, *GENERATORS, *READERS, cuda.MODULE, clocks.MODULE, TORCH}
 
 def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
     events = _Events(ledger)
-    get = events.table().get
+    table = events.table()
+    heeded = frozenset([*table, *_SHOWN])
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
-        handler = get(event)
-        if handler is None:
-            if event in _SHOWN:
-                before = quiet.enter()
-                try:
-                    ledger.show(*_SHOWN[event](args))
-                except Exception as error:
-                    ledger.lose_sight(f"{event} was not understood: {error}")
-                finally:
-                    quiet.leave(before)
+        if event not in heeded:  # first: a large import tells of fifteen thousand others
+            return
+        if event in _SHOWN:
+            before = quiet.enter()
+            try:
+                ledger.show(*_SHOWN[event](args))
+            except Exception as error:
+                ledger.lose_sight(f"{event} was not understood: {error}")
+            finally:
+                quiet.leave(before)
             return
         try:
             frame = sys._getframe(1)
@@ -77,7 +78,7 @@ def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
         before = quiet.enter()
         try:
             ledger.catch_up()
-            handler(args, frame)
+            table[event](args, frame)
         except Exception as error:
             ledger.lose_sight(f"{event} was not understood: {error}")
             if held.is_theirs(error):
@@ -113,15 +114,13 @@ class _Events:
         return both
 
     def is_of_an_import(self, event: str, args: Any, frame: FrameType) -> bool:
-        """Note quickly what happens thousands of times in a large import; False if it is not that.
+        """Tell quickly what needs no notice though it happens thousands of times in an import.
 
         Not in forked processes: there, nobody compares statements.
         """
         if event == "import":
-            if args[0] in _CARED_FOR or args[1] is not None or args[0].startswith(DYNAMO):
-                return False
-            self.ledger.imported.add(args[0])
-            return True
+            name, library = args[:2]
+            return library is None and name not in _CARED_FOR and not name.startswith(DYNAMO)
         if event == "open":  # what is no source is data of a package, as `pkgutil` reads it
             return str(args[0]).endswith(_SOURCES) and not args[2] & _WRITES and imports(frame)
         return event == "os.listdir" and imports(frame)
@@ -232,14 +231,8 @@ class _Events:
         self._ran(words, frame, env=rest[1] if len(rest) > 1 else None)
 
     def _ran(self, words: list[str], frame: FrameType, cwd: Any = None, env: Any = None) -> None:
-        caller: FrameType | None = frame
-        for _ in range(8):
-            if caller is None:
-                break
-            file = caller.f_code.co_filename
-            if file in (LIBRARY + "platform.py", LIBRARY + "ctypes/util.py"):
-                return
-            caller = caller.f_back
+        if asks_about_the_system(frame):
+            return
         if not questions.is_known(self.ledger, words, cwd, env):
             self.ledger.lose_sight(f"it ran another program: {os.path.basename(words[0])[:60]}")
 
@@ -266,7 +259,6 @@ class _Events:
 
     def _import(self, args: Any, frame: FrameType) -> None:
         name, library = args[:2]
-        self.ledger.add("imported", name)
         if library is not None:
             self.ledger.read(self.ledger.full(library))
         if name.startswith(DYNAMO) and DYNAMO not in self._importing:
@@ -285,16 +277,14 @@ class _Events:
                 watch_generators(self.ledger, module)
             if name in SEEDS:
                 watch_seed(self.ledger, module)
-            elif name in GENERATORS:
-                return
-            elif name == TORCH:
-                watch_torch(self.ledger, module)
-            elif name == clocks.MODULE:
-                clocks.care_for(module)
-            elif name == cuda.MODULE:
-                cuda.watch(module, lambda frame: self.ledger.first_use(frame))
-            else:
+            if name in READERS:
                 watch_reader(self.ledger, module)
+            if name == TORCH:
+                watch_torch(self.ledger, module)
+            if name == clocks.MODULE:
+                clocks.care_for(module)
+            if name == cuda.MODULE:
+                cuda.watch(module, lambda frame: self.ledger.first_use(frame))
 
 
 def _unquoted(path: str) -> str:

@@ -60,7 +60,7 @@ _CONTENTS = 16
 _WORD = sizeof(c_void_p)
 _BYTECODE = CodeType.__basicsize__
 PADDING = 64
-"""How many variables an edit may add to a function that is running."""
+"""Room in each frame for what an edit brings to a running function: variables, a deeper stack."""
 
 _api = PyDLL(None)  # our own, for types that are declared on ctypes.pythonapi are everybody's
 _take = _api.Py_IncRef

@@ -57,6 +57,12 @@ class CannotResume(Exception):
     """This snapshot cannot go on with these sources."""
 
 
+def give_up(why: str) -> None:
+    """End the program: what it would do from here on is not what its sources say."""
+    os.write(2, f"rl: this warm run cannot go on: {why}; rl warm stop\n".encode())
+    os._exit(125)
+
+
 class Loaded:
     """One version of a source file that is or was in use."""
 
@@ -219,16 +225,12 @@ class Program:
         """Waits until all snapshots are known to the host."""
 
     enter, leave = staticmethod(quiet.enter), staticmethod(quiet.leave)
+    give_up = staticmethod(give_up)
     cannot = (morph.CannotMorph, CannotResume)
     too_deep = (RecursionError, ctypes.ArgumentError)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return bool, ()  # in another process it is never called
-
-    @staticmethod
-    def give_up(why: str) -> None:
-        """End the process: what it would do next is not what a cold run would do."""
-        give_up(why)
 
     @property
     def elapsed(self) -> float:
@@ -580,9 +582,3 @@ def frames(innermost: FrameType) -> list[FrameType]:
         found.append(frame)
         frame = frame.f_back
     return found
-
-
-def give_up(why: str) -> None:
-    """End the program: what it would do from here on is not what its sources say."""
-    os.write(2, f"rl: this warm run cannot go on: {why}; rl warm stop\n".encode())
-    os._exit(125)

@@ -108,10 +108,13 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
             try:
                 if path.__hash__ is None:
                     return real(path, dir_fd=dir_fd)
-                if dir_fd is not None or path not in measured:
-                    frame = sys._getframe(1)
-                    if dir_fd is not None or path not in looked or not kind_only(frame):
-                        note(path, dir_fd, frame)
+                if dir_fd is None:
+                    if path not in measured:
+                        frame = sys._getframe(1)
+                        if path not in looked or not kind_only(frame):
+                            note(path, None, frame)
+                    return real(path)
+                note(path, dir_fd, sys._getframe(1))
                 return real(path, dir_fd=dir_fd)
             except BaseException as error:
                 error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
