@@ -1,14 +1,14 @@
 #!/bin/sh
-# The whole cycle on a copy of examples/diverge: fail, edit, relaunch, look back, compare sets.
+# The whole cycle on copies of the examples: fail, edit, relaunch, look back, compare sets, go on warm.
 set -eu
-example=$(cd "$(dirname "$0")/../examples/diverge" && pwd)
+examples=$(cd "$(dirname "$0")/../examples" && pwd)
 room=$(mktemp -d "${TMPDIR:-/tmp}/relaunch-demo.XXXXXX")
-trap 'rm -rf "$room"' EXIT
+trap 'rl warm stop >/dev/null 2>&1 || :; cd /; rm -rf "$room"' EXIT
 trap 'exit 130' INT TERM HUP
 export HOME="$room/home" XDG_STATE_HOME="$room/state" XDG_CONFIG_HOME="$room/config"
 export XDG_CACHE_HOME="$room/cache" XDG_DATA_HOME="$room/data" GIT_CONFIG_NOSYSTEM=1
 mkdir "$HOME"
-cp -R "$example" "$room/diverge"
+cp -R "$examples/diverge" "$examples/gaps" "$room"
 cd "$room/diverge"
 git init -q -b main
 git -c user.name=Demo -c user.email=demo@example.org -c core.excludesFile=/dev/null add -A
@@ -48,4 +48,11 @@ say "Is it the precision? Two config sets, three runs each, one table."
 try 0 "rl set new fp16 --from conf"
 try 0 "sed -i.bak 's/fp32/fp16/' conf@fp16/train.toml && rm conf@fp16/train.toml.bak"
 try 1 "rl -s base,fp16 -n 3 -m 'is it the precision?' -- python train.py"
+cd "$room/gaps"
+say "A program that prepares for seconds: the first run leaves snapshots behind."
+try 0 "rl warm -- python gaps.py"
+say "Not the largest count, the widest gap: go on from just above the edit."
+try 0 "sed -i.bak 's/max(gaps.values())/max(gaps)/' gaps.py && rm gaps.py.bak"
+try 0 "rl warm"
+try 0 "rl warm stop"
 exit "$failed"
