@@ -1,6 +1,7 @@
 """What a warm relaunch must not miss: each run, before and after an edit, is as a cold one is."""
 
 import shutil
+import sys
 
 import pytest
 from tests.unit.warm.resuming import PYTHONS
@@ -350,3 +351,34 @@ def test_a_module_that_cannot_have_snapshots_counts_as_a_file(warm):
     warm.write("train.py", f"import part\n{BEGIN}print(part.y)\n")
     before, after = as_cold(warm, lambda: warm.write("part.py", part.format(7)), resumes=False)
     assert before != after
+
+
+# --- leading processes
+
+
+_LEADS = """\
+def lead(function, *args):
+    try:
+        print(function.__name__, function(*args))
+    except OSError as error:
+        print(function.__name__, error)
+"""
+
+
+@pytest.mark.parametrize("before", ["", "lead(os.setpgrp)", "lead(os.setsid)"])
+def test_a_program_comes_to_lead_its_group_or_session_as_ever(warm, before):
+    lines = [
+        "lead(os.setpgrp)",
+        "lead(os.setpgid, 0, 0)",
+        "lead(os.setsid)",
+        "print(os.fork() and os.wait()[1] or lead(os.setsid))",
+    ]
+    for order in (lines, lines[::-1]):
+        text = f"{BEGIN}{_LEADS}{before}\n"
+        warm.write("train.py", text + "one = 1\n")
+        at = f"train.py:{text.count(chr(10)) + 1}"
+        warm.rl("warm", "--at", at, "--", sys.executable, "train.py")
+        warm.write("train.py", text + "\n".join(order) + "\n")
+        again = warm.rl("warm")
+        assert f"resumed at {at} " in again.stderr
+        assert told(again) == told(plain(warm))

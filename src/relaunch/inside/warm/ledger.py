@@ -20,6 +20,7 @@ from . import clocks, hearsay
 from .events import hook_of
 from .forked import Forked
 from .native import readers, watch_generators, watch_seed
+from .role import Role
 from .states import (
     MAYBE_FOLDER,
     SMALL,
@@ -130,6 +131,8 @@ class Ledger:
         """How the terminal was set up, if there is one."""
         self.forked = Forked()
         """The processes that the program forked."""
+        self.role = Role()
+        """Which processes the program leads."""
         self.readers: set[str] = set()
         """Modules by which files were or may be read in ways that we do not see."""
         self._read: set[Any] = set()

@@ -56,6 +56,7 @@ class World:
         self.streams = {fd: stream for fd in open_fds() if (stream := stream_of(fd, ledger)) >= 0}
         self.terminals = {stream: _is_terminal(fd) for fd, stream in self.streams.items()}
         self.cwd = os.getcwd()
+        self.leads = ledger.role.believed
         self.closed = [fd for fd in range(3) if identity_of(fd) is None]
         self.random = _random_states(ledger)
         self.new_streams: list[tuple[int, int] | None] = []
@@ -96,6 +97,7 @@ class World:
         finally:
             self.ledger.asleep = False
         os.environ.update(env)
+        self.ledger.role.play(self.leads)
         _set_random_states(self.ledger, self.random)
         multiproc.rename(self.pid)
         if self.has_torch_pool:

@@ -13,6 +13,7 @@ import sys
 
 from . import held
 from .callers import from_makedirs, kind_only, shows_lines
+from .role import GROUP, SESSION
 from .states import is_of_a_package
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .ledger import Ledger
+    from .role import Role
 
 
 _PSUTIL = "/psutil/"
@@ -32,6 +34,7 @@ def wrap(ledger: Ledger) -> None:
     _wrap_access(ledger)
     _wrap_open()
     _wrap_getpid(ledger)
+    _wrap_groups(ledger.role)
     _wrap_find_spec(ledger)
     _wrap_terminal_size(ledger)
     _wrap_linecache(ledger)
@@ -216,6 +219,43 @@ def _wrap_getpid(ledger: Ledger) -> None:
 
     _disguise(getpid, real)
     os.getpid = getpid
+
+
+def _wrap_groups(role: Role) -> None:
+    """Let a program lead a group or session once, as in a cold run, where it does so already."""
+    real_group, real_session, real_move = posix.setpgrp, posix.setsid, posix.setpgid
+
+    def setpgrp() -> None:
+        if role.is_played() and role.believed != SESSION:
+            return role.play(GROUP)
+        try:
+            return real_group()
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+
+    def setsid() -> None:
+        if role.is_played() and not role.believed:
+            return role.play(SESSION)
+        try:
+            return real_session()
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+
+    def setpgid(pid: int, pgrp: int, /) -> None:
+        own = (0, posix.getpid())
+        if role.is_played() and role.believed != SESSION and pid in own and pgrp in own:
+            return role.play(GROUP)
+        try:
+            return real_move(pid, pgrp)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+
+    for new, real in ((setpgrp, real_group), (setsid, real_session), (setpgid, real_move)):
+        _disguise(new, real)
+        setattr(os, real.__name__, new)
 
 
 def _wrap_find_spec(ledger: Ledger) -> None:
