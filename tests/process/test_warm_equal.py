@@ -273,6 +273,15 @@ def test_bars_of_progress_go_on(warm):
     goes_on(warm, 8, *lines)
 
 
+@pytest.mark.parametrize("name", ["len", "isinstance", "open", "any", "min", "hasattr", "sorted"])
+def test_a_program_may_replace_what_everybody_uses(warm, name):
+    head = f"import builtins\nreal = builtins.{name}\ndef mine(*args, **more):\n"
+    lines = "    return real(*args, **more)", f"builtins.{name} = mine", "one = 1", "import json"
+    text = head + "\n".join(lines) + "\n" + BEGIN + "open('train.py').close()\n"
+    warm.write("train.py", text)
+    as_cold(warm, lambda: warm.write("train.py", text + "print(len(json.dumps([one])))\n"))
+
+
 # --- around it
 
 

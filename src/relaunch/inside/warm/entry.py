@@ -57,6 +57,7 @@ def start(
         os.execv(sys.executable, spec["command"])
     atexit.register(program.rest)
     _keep_library()
+    del sys.meta_path[0]
     for name in [name for name in sys.modules if name.startswith("_relaunch_warm")]:
         del sys.modules[name]  # so that Python takes nothing from us when it takes modules apart
     _make_way(known)
@@ -84,7 +85,6 @@ def _keep_library() -> None:
         vars(copies[name]).update(vars(sys.modules[name]))
     vars(copies["os"])["path"] = copies["posixpath"]
     for names in ours:
-        names["open"] = open
         for name, copy in copies.items():
             if names.get(name) is sys.modules[name]:
                 names[name] = copy

@@ -14,6 +14,7 @@ import linecache
 import os
 import warnings
 import weakref
+from _thread import get_ident
 from sys import _getframe
 from time import perf_counter
 from types import CodeType, FrameType
@@ -194,14 +195,19 @@ class Program:
         """Modules that are loaded from now on stay as they are."""
         self.is_watched = False
         """The program would notice when it calls us."""
+        self.inside = 0
+        """The thread that called us and has not come back yet."""
 
         def call(number: int) -> None:
+            if self.thread() == self.inside:  # we called the program: it replaced some builtin
+                return
             try:
                 before = self.enter()
             except RecursionError:
                 self._pass(number)
                 return
             try:
+                self.inside = self.thread()
                 self.stop(number)
             except self.cannot as error:
                 self.give_up(f"{error}")
@@ -211,6 +217,7 @@ class Program:
                 self.flags.set(0, len(self.seen))
                 raise
             finally:
+                self.inside = 0
                 self.leave(before)
 
         call.__name__ = sites.STOP
@@ -224,6 +231,7 @@ class Program:
         self.settle: Callable[[], object] = lambda: None
         """Waits until all snapshots are known to the host."""
 
+    thread = staticmethod(get_ident)
     enter, leave = staticmethod(quiet.enter), staticmethod(quiet.leave)
     give_up = staticmethod(give_up)
     cannot = (morph.CannotMorph, CannotResume)
