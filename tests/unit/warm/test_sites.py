@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import itertools
+import marshal
 import types
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,8 @@ def _run(source: Source, ask: bool) -> tuple[types.ModuleType, list[int]]:
         stopped.append(number)
 
     stop.__name__ = sites.STOP
-    plain = compile(sites.instrument(source.tree, 1000), source.file, "exec", dont_inherit=True)
-    code = morph.padded(sites.finished(plain, lambda _: ask, stop, {}))
+    one = sites.stencil(sites.instrument(source.tree), source.file)
+    code, _ = sites.bound(marshal.loads(marshal.dumps(one)), 1000, lambda _: ask, stop)
     module = types.ModuleType("sited")
     module.__file__ = source.file
     exec(code, vars(module))
@@ -66,13 +67,13 @@ def test_a_function_with_sites_does_what_it_did() -> None:
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "textwrap"])  # has dead code
 def test_each_stop_is_found_in_the_bytes(name: str) -> None:
     source = _source(name)
-    plain = compile(sites.instrument(source.tree, 0), source.file, "exec", dont_inherit=True)
+    stencil = sites.stencil(sites.instrument(source.tree), source.file)
 
     def stop(number: int) -> None:
         raise AssertionError(number)
 
     stop.__name__ = sites.STOP
-    code = sites.finished(plain, lambda _: False, stop, {})
+    code, _ = sites.bound(stencil, 0, lambda _: False, stop)
     found: dict[int, int] = {}
     for one in sites.codes_of(code):
         assert not [word for word in one.co_names if word.startswith("__rl_")]

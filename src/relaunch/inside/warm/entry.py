@@ -11,6 +11,7 @@ from importlib.machinery import BuiltinImporter, SourceFileLoader
 from types import ModuleType
 
 from . import ledger, linetable, morph, pytests, quiet, shot, sites, spine, states, where
+from .stencils import Stencils
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def start(
     program.often = spec.get("often", program.often)
     program.due_at = program.began + program.often
     program.want(spec.get("at", ()))
+    program.kept = Stencils(spec.get("cache", ""))
     loaded = None if module else _load(program, full)
     if (loaded is None and not module) or not proven():
         os.execv(sys.executable, spec["command"])

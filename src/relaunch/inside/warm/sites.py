@@ -4,6 +4,9 @@ Each place is a *site* with a number and a byte. `if <byte>: stop(<number>)` cos
 while the byte is zero, and the program cannot see any of it: byte and function are constants of the
 code object, put there after compiling in place of names. A site that was passed can be closed: then
 a jump stands there, which costs next to nothing.
+
+What is compiled is a *stencil* at first, with holes in its constants, which can be kept and used
+for any process; `bound` fills them in.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ import sys
 from opcode import opmap
 from types import CodeType
 
+from .morph import PADDING
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +28,8 @@ STOP = "__rl_stop__"
 CAUGHT = (1 << 20) - 1
 """The one number of all places where an exception was caught that somebody may look into."""
 _FLAG = "__rl_flag_%d__"
+_HOLE = chr(0) + "rl "  # which no file says, not even this one
+_FLAG_HOLE, _STOP_HOLE, _NUMBER_HOLE = (f"{_HOLE}{kind} %d" for kind in ("flag", "stop", "number"))
 _CACHE, _CALL, _EXTENDED, _JUMP, _LOAD_CONST, _LOAD_GLOBAL, _LOAD_NAME, _NOP, _PUSH_NULL = (
     opmap[name]
     for name in ("CACHE", "CALL", "EXTENDED_ARG", "JUMP_FORWARD", "LOAD_CONST", "LOAD_GLOBAL",
@@ -117,14 +124,15 @@ def _can_stop(field: Any) -> bool:
     return bool(field != "finalbody" and field[0] != "handler")
 
 
-def instrument(tree: ast.Module, base: int) -> ast.Module:
-    """Return the file with a question at each site, numbered from `base`; the tree stays as is."""
-    return _Rewriter({id(block.body): base + block.first for block in blocks(tree)}).file(tree)
+def instrument(tree: ast.Module) -> ast.Module:
+    """Return the file with a question at each site, numbered from zero; the tree stays as is."""
+    return _Rewriter(blocks(tree)).file(tree)
 
 
 class _Rewriter:
-    def __init__(self, numbers: dict[int, int]) -> None:
-        self.numbers = numbers
+    def __init__(self, found: list[Block]) -> None:
+        self.numbers = {id(block.body): block.first for block in found}
+        self.questions = _questions(found[-1].end + 1 if found else 0)
 
     def file(self, tree: ast.Module) -> ast.Module:
         new = copy.copy(tree)
@@ -139,9 +147,9 @@ class _Rewriter:
         out: list[ast.stmt] = []
         for number, statement in enumerate(body):
             if not is_prelude(number, statement):
-                out.append(_question(first + number, _start_of(statement)))
+                out.append(_at(self.questions[first + number], _start_of(statement)))
             out.append(self.statement(statement))
-        out.append(_question(first + len(body), _end_of(body[-1])))
+        out.append(_at(self.questions[first + len(body)], _end_of(body[-1])))
         return out
 
     def statement(self, statement: ast.stmt) -> ast.stmt:
@@ -158,7 +166,7 @@ class _Rewriter:
                 new.cases = _replaced(new.cases, field[1], asked)
             else:
                 if _looks_into(statement.handlers[field[1]]):  # type: ignore[attr-defined]
-                    asked.insert(0, _question(CAUGHT, _start_of(body[0])))
+                    asked.insert(0, _at(_one_question(CAUGHT), _start_of(body[0])))
                 new.handlers = _replaced(new.handlers, field[1], asked)
         return new  # type: ignore[no-any-return]
 
@@ -208,14 +216,33 @@ def _end_of(statement: ast.stmt) -> tuple[int, int]:
     return statement.end_lineno or statement.lineno, statement.end_col_offset or 0
 
 
-def _question(number: int, where: tuple[int, int]) -> ast.stmt:
-    """Write `if flag.x: stop.x(number)`; the attributes make room for what will stand there."""
+def _questions(count: int) -> list[ast.stmt]:
+    """Return `if flag.x: stop.x(number)` for each of so many sites.
+
+    The attributes make room for what will stand there. Parsed, for that is the quickest way.
+    """
+    text = "".join(map(_written, range(count)))
+    return ast.parse(text).body
+
+
+def _one_question(number: int) -> ast.stmt:
+    return ast.parse(_written(number)).body[0]
+
+
+def _written(number: int) -> str:
+    return f"if {_FLAG % number}.x: {STOP}.x({_NUMBER_HOLE % number!r})\n"
+
+
+def _at(question: Any, where: tuple[int, int]) -> ast.stmt:
+    """Give a question its place in the file."""
     line, column = where
     at = {"lineno": line, "end_lineno": line, "col_offset": column, "end_col_offset": column}
-    flag = ast.Attribute(ast.Name(_FLAG % number, _LOAD, **at), "x", _LOAD, **at)
-    stop = ast.Attribute(ast.Name(STOP, _LOAD, **at), "x", _LOAD, **at)
-    call = ast.Call(stop, [ast.Constant(number, None, **at)], [], **at)
-    return ast.If(flag, [ast.Expr(call, **at)], [], **at)
+    flag, told = question.test, question.body[0]
+    call = told.value
+    every = (question, flag, flag.value, told, call, call.func, call.func.value, call.args[0])
+    for node in every:
+        vars(node).update(at)
+    return question  # type: ignore[no-any-return]
 
 
 # --- after compiling
@@ -223,19 +250,21 @@ def _question(number: int, where: tuple[int, int]) -> ast.stmt:
 
 Skips = dict[int, "tuple[int, bytes, bytes] | None"]
 """Of sites: where the question begins, how it does, and the jump in its place."""
+Stencil = tuple[CodeType, Skips]
 
 
-def finished(
-    code: CodeType, flag_of: Callable[[int], object], stop: object, skips: Skips
-) -> CodeType:
-    """Put flags and `stop` themselves in the place of their names, here and in all code below.
+def stencil(tree: ast.Module, file: str) -> Stencil:
+    """Compile a file with questions, and learn how each site can be closed; None if it cannot be.
 
-    `skips` learns how each site can be closed; None if it stands several times.
+    That is so where it stands several times. The frames have some room more than they need.
     """
-    consts = [
-        finished(const, flag_of, stop, skips) if isinstance(const, CodeType) else const
-        for const in code.co_consts
-    ]
+    skips: Skips = {}
+    return _with_holes(compile(tree, file, "exec", dont_inherit=True), skips), skips
+
+
+def _with_holes(code: CodeType, skips: Skips) -> CodeType:
+    """Put holes in the place of the names of flags and `stop`, here and in all code below."""
+    consts = [_with_holes(c, skips) if isinstance(c, CodeType) else c for c in code.co_consts]
     ours = {n: name for n, name in enumerate(code.co_names) if name.startswith("__rl_")}
     raw = bytearray(code.co_code)
     stop_at = -1
@@ -246,14 +275,42 @@ def finished(
             _write(raw, start, end, len(consts), called=False)
             question = bytes(raw[start : start + len(skip)])
             skips[number] = None if number in skips else (start, question, skip)
-            consts.append(flag_of(number))
+            consts.append(_FLAG_HOLE % number)
             continue
         if stop_at < 0:
             stop_at = len(consts)
-            consts.append(stop)
+            consts.append(_STOP_HOLE % 0)
         _write(raw, start, end, stop_at, called=True)
     names = tuple("" if n in ours else name for n, name in enumerate(code.co_names))
-    return code.replace(co_code=bytes(raw), co_consts=tuple(consts), co_names=names)
+    return code.replace(
+        co_code=bytes(raw),
+        co_consts=tuple(consts),
+        co_names=names,
+        co_stacksize=code.co_stacksize + PADDING,
+    )
+
+
+def bound(
+    one: Stencil, base: int, flag_of: Callable[[int], object], stop: object
+) -> tuple[CodeType, Skips]:
+    """Put flags, `stop` and the numbers from `base` on into the holes."""
+
+    def fill(const: Any) -> Any:
+        if isinstance(const, CodeType):
+            return const.replace(co_consts=tuple(map(fill, const.co_consts)))
+        if not isinstance(const, str) or not const.startswith(_HOLE):
+            return const
+        kind, number = const.split()[1:]
+        if kind == "stop":
+            return stop
+        site = absolute(int(number))
+        return site if kind == "number" else flag_of(site)
+
+    def absolute(number: int) -> int:
+        return number if number == CAUGHT else base + number
+
+    code, skips = one
+    return fill(code), {absolute(number): skip for number, skip in skips.items()}
 
 
 def _instructions(raw: bytes | bytearray) -> Iterator[tuple[int, int, int, int]]:

@@ -21,6 +21,7 @@ from types import CodeType, FrameType
 
 from . import children, compare, held, linetable, morph, quiet, sites
 from .flags import Flags
+from .stencils import Stencils
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,6 +165,8 @@ class Program:
         self.spent = 0.0
         self.due_at = self.began + _OFTEN
         self.often = _OFTEN
+        self.kept = Stencils("")
+        """What was compiled in earlier runs."""
         self.asked: list[tuple[str, int]] = []
         """Files and lines at which there must be a snapshot."""
         self.wanted: set[int] = set()
@@ -283,13 +286,8 @@ class Program:
         if any(word in text for word in _PROFILES):
             self.never, self.is_watched = "it watches which functions are called", True
         first = len(self.seen)
-        tree = sites.instrument(source.tree, first)
-        if rewrite is not None:
-            tree = copy.deepcopy(tree)
-            rewrite(tree, text)
-        plain = compile(tree, file, "exec", dont_inherit=True)
-        skips: sites.Skips = {}
-        code = morph.padded(sites.finished(plain, self.flags.flag, self.call, skips))
+        one = self._stencil(source, rewrite)
+        code, skips = sites.bound(one, first, self.flags.flag, self.call)
         loaded = Loaded(source, first, code, skips, rewrite)
         self.seen += known or bytes(source.size)
         self.flags.set(loaded.first, loaded.first + 1 if self.is_watched else loaded.end)
@@ -299,6 +297,20 @@ class Program:
         self.versions.append(loaded)
         self._heed(loaded)
         return loaded
+
+    def _stencil(self, source: compare.Source, rewrite: Rewrite | None) -> sites.Stencil:
+        """Return the code of a file with holes for what only this process has."""
+        text, file = source.text, source.file
+        one = self.kept.read(text, file) if rewrite is None else None
+        if one is None:
+            tree = sites.instrument(source.tree)
+            if rewrite is not None:
+                tree = copy.deepcopy(tree)
+                rewrite(tree, text)
+            one = sites.stencil(tree, file)
+            if rewrite is None:
+                self.kept.write(text, file, one)
+        return one
 
     def want(self, places: Iterable[str]) -> None:
         """Have a snapshot at these files and lines, wherever the program still comes by."""

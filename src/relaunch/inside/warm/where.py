@@ -32,6 +32,13 @@ def run_folder(environ: Mapping[str, str] = os.environ) -> str:
     return folder
 
 
+def cache_folder(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the folder for what was compiled, wherever that may be made; empty if nobody knows."""
+    home = environ.get("HOME", "")
+    cache = environ.get("XDG_CACHE_HOME") or (home and os.path.join(home, ".cache"))
+    return os.path.join(cache, "relaunch", "code") if os.path.isabs(cache) else ""
+
+
 def check_folder(folder: str) -> None:
     """PermissionError if others could reach into the folder."""
     if not _is_private(folder):

@@ -9,7 +9,7 @@ import os
 import time
 
 from relaunch.inside.protocol import hooked_env
-from relaunch.inside.warm.where import run_folder, socket_path, written_path
+from relaunch.inside.warm.where import cache_folder, run_folder, socket_path, written_path
 from relaunch.jsontext import dumps, loads
 from relaunch.proc.launch import NotResumed
 from relaunch.proc.standard import are_one_file, plug
@@ -179,6 +179,7 @@ class _Launch:
         control = Control(tape)
         spec = {
             "run": self.run_folder,
+            "cache": cache_folder(os.environ),
             "key": self.key,
             "roots": list(self.wish.roots),
             "control": control.theirs,
