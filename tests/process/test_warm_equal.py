@@ -1,39 +1,11 @@
 """What a warm relaunch must not miss: each run, before and after an edit, is as a cold one is."""
 
 import shutil
+from functools import partial
 
 import pytest
 from tests.unit.warm.resuming import PYTHONS
-from tests.warming import BEGIN, edit, first, plain, told
-
-
-def as_cold(world, change=lambda: None, *, resumes=True, **more):
-    """Run warm, make a change, and run warm again: both as plain Python does it."""
-    cold = first(world, **more)
-    before = told(plain(world, **more))
-    assert told(cold) == before
-    change()
-    again = world.rl("warm", **more)
-    after = told(plain(world, **more))
-    assert told(again) == after
-    assert ("rl: resumed at" in again.stderr) is resumes, again.stderr
-    return before, after
-
-
-def goes_on(world, at, *lines):
-    """Run a program that leaves a snapshot at a line, edit its end, and run it from there."""
-    edit(world, *lines)
-    first(world, "--at", f"train.py:{at}")
-    edit(world, *lines, "print('edited')")
-    again = world.rl("warm")
-    assert f"resumed at train.py:{at} " in again.stderr
-    assert told(again) == told(plain(world))
-
-
-def end(world, *lines):
-    """Return what changes the last line of the program, and nothing above it."""
-    return lambda: edit(world, *lines, "print('edited')")
-
+from tests.warming import BEGIN, as_cold, edit, end, first, goes_on, plain, told
 
 # --- what a program read
 
@@ -84,10 +56,10 @@ def test_a_database_counts_by_the_name_that_is_meant(warm):
         "c.close()\n"
     )
     warm.write("train.py", read + BEGIN)
-    seen = []
+    seen: list[tuple[int, str, str]] = []
     for name in ("my data.db", "b.db"):
         more = f"import sqlite3\nc = sqlite3.connect({name!r})\n" + fill.format(5)
-        seen += as_cold(warm, lambda more=more: plain(warm, "-c", more), resumes=False)
+        seen += as_cold(warm, partial(plain, warm, "-c", more), resumes=False)
     assert len({*seen}) == 3
 
 
