@@ -153,6 +153,28 @@ def test_functions_can_be_hashed_and_taken_elsewhere(warm):
     as_cold(warm, end(warm, *lines))
 
 
+DOUBTFUL = {
+    "new": ("x = 1", "x = 1 is 1"),
+    "gone": ("x = 1 is 1", "x = 1"),
+    "moved": ("x = 1 is 1", "# above\nx = 1 is 1"),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_what_python_warns_of_is_told_as_it_is_now(warm, name):
+    old, new = DOUBTFUL[name]
+    edit(warm, old)
+    before, after = as_cold(warm, lambda: edit(warm, new), resumes=False)
+    assert before != after
+
+
+def test_what_python_warned_of_is_told_once(warm):
+    lines = ["x = 1 is 1"]
+    edit(warm, *lines)
+    _, after = as_cold(warm, end(warm, *lines))
+    assert after[2].count("SyntaxWarning") == 1
+
+
 def test_who_watches_calls_sees_none_of_ours(warm):
     lines = [
         "import cProfile, pstats",
