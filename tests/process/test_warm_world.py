@@ -60,6 +60,13 @@ def test_logs_go_on_as_they_are_now_and_what_was_written_is_written_anew(warm, c
     leaves_as_cold(warm, lines, touch)
 
 
+@pytest.mark.parametrize("length", [0, 3])
+def test_a_log_that_the_program_cut_off_is_cut_off_as_it_is_now(warm, length):
+    warm.write("log", "before\n")
+    lines = [APPEND[0], f"    f.truncate({length})", "    f.write('a longer line\\n')"]
+    leaves_as_cold(warm, lines, lambda folder: (folder / "log").write_text("other"), resumes=False)
+
+
 @pytest.mark.parametrize("name", ["out", "out.pyc"])  # that one is not noted
 def test_what_cannot_be_put_back_leaves_all_as_it_is(warm, name):
     def touch(folder):

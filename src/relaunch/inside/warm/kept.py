@@ -36,8 +36,6 @@ class Kept:
         except OSError:
             return
         self.mode = self.stat.st_mode
-        if self.stat.st_size < base:  # it was cut off since
-            self.base = base = -1
         self.settled = time.time_ns() - self.stat.st_mtime_ns > _TICK_NS
         if stat.S_ISDIR(self.mode):
             self.kind = "dir"
