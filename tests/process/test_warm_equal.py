@@ -153,6 +153,22 @@ def test_functions_can_be_hashed_and_taken_elsewhere(warm):
     as_cold(warm, end(warm, *lines))
 
 
+def test_a_function_that_is_taken_elsewhere_is_the_edited_one(warm):
+    take = ["import cloudpickle", "def square(x):", "    return x * x"]
+    show = ["data = cloudpickle.dumps(square)", "time.sleep(0.3)"]
+    show += ["print(cloudpickle.loads(data)(5))"]
+    edit(warm, *take, *show)
+    change = lambda: edit(warm, *take[:2], "    return x + x", *show)  # noqa: E731
+    before, after = as_cold(warm, change, at=10)
+    assert before != after
+
+
+def test_a_resumed_program_has_the_name_of_a_cold_one(warm):
+    lines = ["print(open('/proc/self/comm').read())"]
+    edit(warm, *lines)
+    as_cold(warm, end(warm, *lines))
+
+
 DOUBTFUL = {
     "new": ("x = 1", "x = 1 is 1"),
     "gone": ("x = 1 is 1", "x = 1"),
@@ -264,6 +280,45 @@ def test_bars_of_progress_go_on(warm):
         "for n in tqdm.tqdm(range(3), file=open(os.devnull, 'w')): pass",
     ]
     goes_on(warm, 8, *lines)
+
+
+LAYOUTS = {
+    "by any name": [
+        "class Layout(logging.Formatter):",
+        "    def format(self, record):",
+        "        return str([n for name, n in vars(record).items() if name[:4] == 'line'])",
+    ],
+    "from a file": ["Layout = lambda: logging.Formatter(open('layout').read())"],
+    "of a library": ["from shown import Layout"],
+}
+SHOWN = """\
+import logging
+class Layout(logging.Formatter):
+    def format(self, record):
+        return str(record.lineno)
+"""
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_log_with_numbers_of_lines_has_those_of_the_edited_file(warm, name):
+    warm.write("layout", "%(lineno)d")
+    folder = warm.root / "lib/site-packages"
+    folder.mkdir(parents=True)
+    (folder / "shown.py").write_text(SHOWN)
+    warm.env["PYTHONPATH"] = str(folder)
+    lines = [
+        "import logging",
+        *LAYOUTS[name],
+        "handler = logging.StreamHandler()",
+        "handler.setFormatter(Layout())",
+        "logging.getLogger().addHandler(handler)",
+        "logging.error('here')",
+        "time.sleep(0.3)",
+        "print('last')",
+    ]
+    edit(warm, *lines)
+    before, after = as_cold(warm, lambda: edit(warm, "# above", *lines), at=4 + len(lines))
+    assert before != after
 
 
 # --- around it
