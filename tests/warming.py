@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,41 @@ def told(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
     return done.returncode, done.stdout, "".join(theirs)
 
 
+def as_cold(
+    world: World,
+    change: Callable[[], object] = lambda: None,
+    *,
+    resumes: bool = True,
+    at: int = 0,
+    **more: Any,
+) -> tuple[tuple[int, str, str], tuple[int, str, str]]:
+    """Run warm, make a change, and run warm again: both as plain Python does it."""
+    cold = first(world, *(("--at", f"train.py:{at}") if at else ()), **more)
+    before = told(plain(world, **more))
+    assert told(cold) == before
+    change()
+    again = world.rl("warm", **more)
+    after = told(plain(world, **more))
+    assert told(again) == after
+    assert ("rl: resumed at" in again.stderr) is resumes, again.stderr
+    return before, after
+
+
+def goes_on(world: World, at: int, *lines: str) -> None:
+    """Run a program that leaves a snapshot at a line, edit its end, and run it from there."""
+    edit(world, *lines)
+    first(world, "--at", f"train.py:{at}")
+    edit(world, *lines, "print('edited')")
+    again = world.rl("warm")
+    assert f"resumed at train.py:{at} " in again.stderr
+    assert told(again) == told(plain(world))
+
+
+def end(world: World, *lines: str) -> Callable[[], object]:
+    """Return what changes the last line of the program, and nothing above it."""
+    return lambda: edit(world, *lines, "print('edited')")
+
+
 def trial(world: World, trial_id: str, name: str) -> Any:
     """Read a file of the journal."""
     return json.loads((world.journal / "trials" / trial_id / name).read_text())
@@ -93,10 +129,10 @@ def read_until(process: subprocess.Popen[bytes], wanted: bytes) -> None:
         shown += block
 
 
-def on_terminal(world: World, argv: list[str]) -> Screen:
+def on_terminal(world: World, argv: list[str], **more: Any) -> Screen:
     """Start a command in the project, on a terminal."""
     there = ["sh", "-c", 'cd "$0" && exec "$@"', str(world.project), *argv]
-    return Screen(*there, env={**world.env, "PS1": "$ "})
+    return Screen(*there, env={**world.env, "PS1": "$ "}, **more)
 
 
 # --- what is left

@@ -2,39 +2,11 @@
 
 import shutil
 import sys
+from functools import partial
 
 import pytest
 from tests.unit.warm.resuming import PYTHONS
-from tests.warming import BEGIN, edit, first, plain, told
-
-
-def as_cold(world, change=lambda: None, *, resumes=True, **more):
-    """Run warm, make a change, and run warm again: both as plain Python does it."""
-    cold = first(world, **more)
-    before = told(plain(world, **more))
-    assert told(cold) == before
-    change()
-    again = world.rl("warm", **more)
-    after = told(plain(world, **more))
-    assert told(again) == after
-    assert ("rl: resumed at" in again.stderr) is resumes, again.stderr
-    return before, after
-
-
-def goes_on(world, at, *lines):
-    """Run a program that leaves a snapshot at a line, edit its end, and run it from there."""
-    edit(world, *lines)
-    first(world, "--at", f"train.py:{at}")
-    edit(world, *lines, "print('edited')")
-    again = world.rl("warm")
-    assert f"resumed at train.py:{at} " in again.stderr
-    assert told(again) == told(plain(world))
-
-
-def end(world, *lines):
-    """Return what changes the last line of the program, and nothing above it."""
-    return lambda: edit(world, *lines, "print('edited')")
-
+from tests.warming import BEGIN, as_cold, edit, end, first, goes_on, plain, told
 
 # --- what a program read
 
@@ -85,10 +57,10 @@ def test_a_database_counts_by_the_name_that_is_meant(warm):
         "c.close()\n"
     )
     warm.write("train.py", read + BEGIN)
-    seen = []
+    seen: list[tuple[int, str, str]] = []
     for name in ("my data.db", "b.db"):
         more = f"import sqlite3\nc = sqlite3.connect({name!r})\n" + fill.format(5)
-        seen += as_cold(warm, lambda more=more: plain(warm, "-c", more), resumes=False)
+        seen += as_cold(warm, partial(plain, warm, "-c", more), resumes=False)
     assert len({*seen}) == 3
 
 
@@ -180,6 +152,44 @@ def test_functions_can_be_hashed_and_taken_elsewhere(warm):
     ]
     edit(warm, *lines)
     as_cold(warm, end(warm, *lines))
+
+
+def test_a_function_that_is_taken_elsewhere_is_the_edited_one(warm):
+    take = ["import cloudpickle", "def square(x):", "    return x * x"]
+    show = ["data = cloudpickle.dumps(square)", "time.sleep(0.3)"]
+    show += ["print(cloudpickle.loads(data)(5))"]
+    edit(warm, *take, *show)
+    change = lambda: edit(warm, *take[:2], "    return x + x", *show)  # noqa: E731
+    before, after = as_cold(warm, change, at=10)
+    assert before != after
+
+
+def test_a_resumed_program_has_the_name_of_a_cold_one(warm):
+    lines = ["print(open('/proc/self/comm').read())"]
+    edit(warm, *lines)
+    as_cold(warm, end(warm, *lines))
+
+
+DOUBTFUL = {
+    "new": ("x = 1", "x = 1 is 1"),
+    "gone": ("x = 1 is 1", "x = 1"),
+    "moved": ("x = 1 is 1", "# above\nx = 1 is 1"),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_what_python_warns_of_is_told_as_it_is_now(warm, name):
+    old, new = DOUBTFUL[name]
+    edit(warm, old)
+    before, after = as_cold(warm, lambda: edit(warm, new), resumes=False)
+    assert before != after
+
+
+def test_what_python_warned_of_is_told_once(warm):
+    lines = ["x = 1 is 1"]
+    edit(warm, *lines)
+    _, after = as_cold(warm, end(warm, *lines))
+    assert after[2].count("SyntaxWarning") == 1
 
 
 def test_who_watches_calls_sees_none_of_ours(warm):
@@ -280,6 +290,45 @@ def test_a_program_may_replace_what_everybody_uses(warm, name):
     text = head + "\n".join(lines) + "\n" + BEGIN + "open('train.py').close()\n"
     warm.write("train.py", text)
     as_cold(warm, lambda: warm.write("train.py", text + "print(len(json.dumps([one])))\n"))
+
+
+LAYOUTS = {
+    "by any name": [
+        "class Layout(logging.Formatter):",
+        "    def format(self, record):",
+        "        return str([n for name, n in vars(record).items() if name[:4] == 'line'])",
+    ],
+    "from a file": ["Layout = lambda: logging.Formatter(open('layout').read())"],
+    "of a library": ["from shown import Layout"],
+}
+SHOWN = """\
+import logging
+class Layout(logging.Formatter):
+    def format(self, record):
+        return str(record.lineno)
+"""
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_log_with_numbers_of_lines_has_those_of_the_edited_file(warm, name):
+    warm.write("layout", "%(lineno)d")
+    folder = warm.root / "lib/site-packages"
+    folder.mkdir(parents=True)
+    (folder / "shown.py").write_text(SHOWN)
+    warm.env["PYTHONPATH"] = str(folder)
+    lines = [
+        "import logging",
+        *LAYOUTS[name],
+        "handler = logging.StreamHandler()",
+        "handler.setFormatter(Layout())",
+        "logging.getLogger().addHandler(handler)",
+        "logging.error('here')",
+        "time.sleep(0.3)",
+        "print('last')",
+    ]
+    edit(warm, *lines)
+    before, after = as_cold(warm, lambda: edit(warm, "# above", *lines), at=4 + len(lines))
+    assert before != after
 
 
 # --- around it

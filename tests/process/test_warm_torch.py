@@ -149,3 +149,44 @@ def test_numbers_without_a_seed_are_new_ones_each_time(warm):
     assert [line for _, line in runs] == [after(text)] * 2
     numbers = [number for said, _ in runs for number in said.split()]
     assert len({*numbers}) == 6
+
+
+def test_a_generator_without_a_seed_draws_anew_and_one_with_a_seed_goes_on(warm):
+    text = "import numpy\none, two = (numpy.random.default_rng(seed) for seed in (None, 5))\n"
+    text += "one.random(), two.random()\n"
+    shown = "print(one.random().hex(), two.random().hex())\n"
+    first(warm, text, shown)
+    runs = [relaunched(warm, f"{text}{n}\n{shown}") for n in range(2)]
+    assert [line for _, line in runs] == [after(text)] * 2
+    ones, twos = zip(*(said.split() for said, _ in runs), strict=True)
+    assert len({*ones}) == 2
+    assert {*twos} == {cold(warm).split()[1]}
+
+
+COMPILES = """\
+import torch
+
+
+def work(x):
+    y = x + 1
+    return y * 2
+
+
+print(work(torch.ones(1)))
+compiled = torch.compile(work, backend="eager", fullgraph=True)
+print(compiled(torch.ones(3)))
+"""
+
+
+def test_what_torch_compiles_is_what_python_made_of_the_edited_text(warm):
+    first(warm, COMPILES, "print('end')\n")
+    compiles = after(COMPILES) - 2
+    lines = snapshot_lines(warm)
+    assert lines
+    assert max(lines) <= compiles
+    text = COMPILES.replace("torch", "torch._dynamo", 1)  # which is loaded later otherwise
+    said, line = relaunched(warm, text)
+    assert (said, line) == ("tensor([4.])\ntensor([4., 4., 4.])\n", 0)
+    said, line = relaunched(warm, text.replace("* 2", "* 3"))
+    assert said == "tensor([6.])\ntensor([6., 6., 6.])\n"
+    assert 0 < line < compiles

@@ -150,7 +150,7 @@ def choose(
         snapshot.is_stale = False
     for snapshot in tried:
         verdict = judge(snapshot, look, packages)
-        verdict.why = verdict.why or _broken(verdict, look)
+        verdict.why = verdict.why or _broken(snapshot, verdict, look)
         if not verdict.why:
             return snapshot, verdict
         snapshot.is_stale = not verdict.why.startswith(SYNTAX_ERROR)
@@ -158,9 +158,19 @@ def choose(
     return None, first or Verdict("no snapshots: the last run was too short, or they are gone")
 
 
-def _broken(verdict: Verdict, look: Look) -> str:
-    """Say what only compiling finds wrong with the edited files; empty if nothing."""
-    return next((why for file in verdict.edited if (why := look.compiled(file))), "")
+def _broken(snapshot: Snapshot, verdict: Verdict, look: Look) -> str:
+    """Say what only compiling finds wrong with the edited files; empty if nothing.
+
+    What it warns of was told when the snapshot's run began: it must be the same.
+    """
+    for file, new in verdict.edited.items():
+        why = look.compiled(file)
+        if why:
+            return why
+        old = look.sources.source(snapshot.files[file][1], file)
+        if look.sources.doubts(old) != look.sources.doubts(new):
+            return f"Python warns of something else in {look.name(file)}"
+    return ""
 
 
 # --- modules that are new

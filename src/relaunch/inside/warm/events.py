@@ -261,9 +261,9 @@ class _Events:
         name, library = args[:2]
         if library is not None:
             self.ledger.read(self.ledger.full(library))
-        if name.startswith(DYNAMO) and DYNAMO not in self._importing:
+        is_new = name.startswith(DYNAMO) and DYNAMO not in self._importing
+        if is_new and watch_dynamo(self.ledger, frame):
             self._importing.add(DYNAMO)
-            watch_dynamo(self.ledger, frame)
         if name in _CARED_FOR and name not in self._importing | {*sys.modules}:
             self._importing.add(name)
             # Loaded here, so that nobody can have its functions before they are wrapped.

@@ -36,8 +36,6 @@ class Kept:
         except OSError:
             return
         self.mode = self.stat.st_mode
-        if self.stat.st_size < base:  # it was cut off since
-            self.base = base = -1
         self.settled = time.time_ns() - self.stat.st_mtime_ns > _TICK_NS
         if stat.S_ISDIR(self.mode):
             self.kind = "dir"
@@ -61,9 +59,19 @@ class Kept:
             return self.kind == "absent"
         return self.stat is not None and _mark(now) == _mark(self.stat)
 
+    def try_put_back(self) -> None:
+        """OSError if `put_back` could not write a file; changes nothing."""
+        if self.kind != "file" or self._is_as_it_was():
+            return
+        if os.path.exists(self.path):  # no pipe that a person made there may keep us waiting
+            os.close(os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+    def _is_as_it_was(self) -> bool:
+        return self.still() and self.settled and self.base < 0
+
     def put_back(self) -> None:
         """Make the path what it was."""
-        if self.still() and self.settled and self.base < 0:
+        if self._is_as_it_was():
             if self.kind == "file" and not self.timed:
                 os.utime(self.path)  # a cold run would have written it now
             return

@@ -158,17 +158,21 @@ def renew_torch(ledger: Ledger) -> None:
         ledger.torch_seed = module.default_generator.seed()
 
 
-def watch_dynamo(ledger: Ledger, frame: FrameType | None) -> None:
-    """Hear of `torch.compile`, which has this loaded; but an optimiser has, too."""
+def watch_dynamo(ledger: Ledger, frame: FrameType | None) -> bool:
+    """Hear of `torch.compile`, which has this loaded; but an optimiser has, too.
+
+    False while torch itself is still to be loaded, as by `import torch._dynamo`.
+    """
     torch: Any = sys.modules.get("torch")
     real = getattr(torch, "compile", None)
     while frame is not None:
         if frame.f_code is getattr(real, "__code__", None):
             ledger.bytecode_is_read()
-            return
+            return True
         frame = frame.f_back
     if real is not None:
         _stand_in(torch, "compile", real, lambda *_: ledger.bytecode_is_read())
+    return real is not None
 
 
 def watch_reader(ledger: Ledger, module: Any) -> None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
+_CUTS = ".truncate("
+"""Cuts an open file off, of which Python does not tell."""
+
 
 def refuse(own_children: Collection[int], apart: bool = False) -> str:
     """Say why no snapshot can be taken right now; empty if it can.
@@ -163,6 +166,8 @@ def _written(ledger: Ledger) -> str:
             continue
         if not stat.S_ISREG(now.st_mode):
             return f"a socket or pipe has a name: {short(path)}"
+        if base >= 0 and (now.st_size < base or ledger.mentions(_CUTS)):
+            return f"a file was appended to, and may have been cut off: {short(path)}"
         size = now.st_size - max(base, 0)
         total += size
         if size > FILE_BYTES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+import warnings
 
 from . import compare
 from .importable import names_in
@@ -12,6 +13,8 @@ from .importable import names_in
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+
+    Doubt = tuple[str, int, list[str]]
 
 SYNTAX_ERROR = "syntax error"
 _SETTLED_S = 2.0
@@ -60,6 +63,7 @@ class Sources:
         self._parsed: dict[tuple[str, str], compare.Source] = {}
         self.latest: dict[str, compare.Source] = {}
         """Files as they were when they were last looked at, parsed."""
+        self._doubts: dict[str, list[Doubt]] = {}
 
     def missing(self, digests: Iterable[str]) -> list[str]:
         """Return those of which the text is not known."""
@@ -79,10 +83,23 @@ class Sources:
             self._parsed[digest, file] = compare.Source(self._texts[digest], file)
         return self._parsed[digest, file]
 
+    def doubts(self, source: compare.Source) -> list[Doubt]:
+        """Return what Python warns of when it compiles a file, with the lines that it shows."""
+        if source.digest not in self._doubts:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                compile(source.text, source.file, "exec", dont_inherit=True)
+            self._doubts[source.digest] = [
+                (str(one.message), one.lineno, source.lines[one.lineno - 1 : one.lineno])
+                for one in caught
+            ]
+        return self._doubts[source.digest]
+
     def keep(self, digests: Collection[str]) -> None:
         """Forget all but these."""
         self._texts = {name: text for name, text in self._texts.items() if name in digests}
         self._parsed = {key: one for key, one in self._parsed.items() if key[0] in digests}
+        self._doubts = {name: one for name, one in self._doubts.items() if name in digests}
 
 
 class Look:
@@ -126,7 +143,7 @@ class Look:
         if isinstance(source, str):
             return source
         try:
-            compile(source.tree, file, "exec", dont_inherit=True)
+            self.sources.doubts(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return self._wrong(file, error)
         return ""

@@ -123,6 +123,8 @@ class World:
             folder = folder_of(path)
             if kind in ("file", "link") and kept.get(folder) != "dir" and kind_of(folder) != "dir":
                 raise CannotRestore(f"{folder} is gone")
+        for one in self.kept:
+            one.try_put_back()
         for file in self.files:
             if file.path not in kept:
                 file.try_open()

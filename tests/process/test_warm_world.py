@@ -1,0 +1,196 @@
+"""The world around a resumed program: files, libraries, signals and the terminal, as if cold."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from tests.warming import BEGIN, as_cold, edit, end, first, on_terminal, plain, told
+
+# --- what a program wrote
+
+
+def contents(world):
+    """Return what is in the files of the project."""
+    return {path.name: path.read_bytes() for path in world.project.iterdir() if path.is_file()}
+
+
+def leaves_as_cold(world, lines, touch, *, resumes=True):
+    """Run warm, touch the project, and run warm again and, from the same files, plainly."""
+    edit(world, *lines, "time.sleep(0.3)", "print('last')")
+    at = len((BEGIN + "\n".join(lines)).splitlines()) + 2
+    first(world, "--at", f"train.py:{at}")
+    touch(world.project)
+    before = contents(world)
+    again = world.rl("warm")
+    assert (f"rl: resumed at train.py:{at} " in again.stderr) is resumes, again.stderr
+    after = contents(world)
+    for name in after:
+        (world.project / name).unlink()
+    for name, data in before.items():
+        (world.project / name).write_bytes(data)
+    assert told(again) == told(plain(world))
+    assert after == contents(world)
+
+
+APPEND = ["with open('log', 'a') as f:", "    f.write('line\\n')"]
+ACTS = {
+    "leave": lambda path: None,
+    "touch": Path.touch,
+    "cut": lambda path: os.truncate(path, 3),
+    "write": lambda path: path.write_text("another\n"),
+    "remove": Path.unlink,
+}
+"""What a person may do with a file."""
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_logs_go_on_as_they_are_now_and_what_was_written_is_written_anew(warm, closed):
+    names = [f"{mode} {act}" for mode in "aw" for act in ACTS]
+    for name in names:
+        warm.write(name, "before\n")
+    lines = [
+        f"files = [open(name, name[0]) for name in {names}]",
+        "for f in files:",
+        "    f.write('line\\n')",
+        f"    f.{'close' if closed else 'flush'}()",
+    ]
+    touch = lambda folder: [ACTS[name[2:]](folder / name) for name in names]  # noqa: E731
+    leaves_as_cold(warm, lines, touch)
+
+
+@pytest.mark.parametrize("length", [0, 3])
+def test_a_log_that_the_program_cut_off_is_cut_off_as_it_is_now(warm, length):
+    warm.write("log", "before\n")
+    lines = [APPEND[0], f"    f.truncate({length})", "    f.write('a longer line\\n')"]
+    leaves_as_cold(warm, lines, lambda folder: (folder / "log").write_text("other"), resumes=False)
+
+
+@pytest.mark.parametrize("name", ["out", "out.pyc"])  # that one is not noted
+def test_what_cannot_be_put_back_leaves_all_as_it_is(warm, name):
+    def touch(folder):
+        (folder / name).unlink()
+        (folder / name).mkdir()
+
+    leaves_as_cold(warm, [*APPEND, f"g = open({name!r}, 'w+')"], touch, resumes=False)
+
+
+def test_a_time_that_was_set_is_set_again_and_others_are_those_of_this_run(warm):
+    lines = [
+        "for name in ('set', 'changed', 'new'):",
+        "    with open(name, 'w') as f: f.write('x')",
+        "    if name != 'new': os.utime(name, (1000, 2000))",
+        "time.sleep(0.3)",
+        "print([os.path.getmtime(name) for name in ('set', 'changed')])",
+        "with open('changed', 'a') as f: f.write('more')",
+    ]
+    edit(warm, *lines)
+    first(warm, "--at", "train.py:9")
+    before = (warm.project / "new").stat().st_mtime_ns
+    again = warm.rl("warm")
+    assert "rl: resumed at train.py:9 " in again.stderr
+    assert (warm.project / "new").stat().st_mtime_ns > before
+    assert told(again) == told(plain(warm))
+    assert again.stdout.endswith("[2000.0, 2000.0]\n")
+
+
+def test_a_program_that_was_just_written_can_be_started(warm):
+    """No snapshot may hold it open, or it would be a `Text file busy`."""
+    lines = [
+        "f = open('tool', 'w', opener=lambda path, flags: os.open(path, flags, 0o755))",
+        "f.write('#!/bin/sh\\necho started\\n')",
+        "time.sleep(0.3)",
+        "f.close()",
+        "print(subprocess.run('./tool', capture_output=True).stdout)",
+    ]
+    edit(warm, *lines)
+    before, _ = as_cold(warm, end(warm, *lines), at=8)
+    assert "started" in before[1]
+
+
+# --- libraries
+
+
+@pytest.mark.parametrize("way", ["ctypes", "import"])
+def test_a_native_library_that_was_replaced_counts(warm, way):
+    (folder,) = (Path(one) for one in sys.path if one.endswith("lib-dynload"))
+    one, other = sorted(folder.glob("_codecs_*.so"))[:2]
+    shutil.copy(one, warm.project / "part.so")
+    lines = {
+        "ctypes": ["import ctypes", "print(hasattr(ctypes.CDLL('./part.so'), WORD))"],
+        "import": [
+            "from importlib import util",
+            "spec = util.spec_from_file_location(WORD[7:], './part.so')",
+            "try: print(util.module_from_spec(spec))",
+            "except ImportError as error: print(error.msg)",
+        ],
+    }[way]
+    lines = [f"WORD = 'PyInit_{one.name.partition('.')[0]}'", *lines, "time.sleep(0.3)", "pass"]
+    edit(warm, *lines)
+    change = lambda: shutil.copy(other, warm.project / "part.so")  # noqa: E731
+    before, after = as_cold(warm, change, at=4 + len(lines))
+    assert before != after
+
+
+# --- signals
+
+
+def test_a_signal_that_waits_is_not_lost(warm):
+    lines = [
+        "signal.signal(signal.SIGUSR1, lambda *_: print('heard'))",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])",
+        "signal.raise_signal(signal.SIGUSR1)",
+        "time.sleep(0.3)",
+        "print('waits')",
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])",
+    ]
+    edit(warm, *lines)
+    first(warm, "--at", "train.py:9")
+    assert "no snapshot: a signal is held back by the program" in warm.rl("warm", "status").stdout
+    end(warm, *lines)()
+    again = warm.rl("warm")
+    assert "rl: resumed at" in again.stderr
+    assert told(again) == told(plain(warm))
+    assert again.stdout.endswith("waits\nheard\nedited\n")
+
+
+# --- the terminal
+
+
+def on_screen(world, **more):
+    """Run the program warm on a terminal; return all that is shown."""
+    argv = [sys.executable, "-m", "relaunch", "warm", "--", sys.executable, "train.py"]
+    screen = on_terminal(world, argv, **more)
+    assert screen.end() == 0
+    screen.close()
+    return screen.text.decode()
+
+
+def test_a_terminal_that_the_program_sets_up_is_set_up_in_each_run(warm):
+    lines = [
+        "import termios",
+        "new = termios.tcgetattr(0)",
+        "new[3] &= ~termios.ECHO",
+        "termios.tcsetattr(0, termios.TCSANOW, new)",
+        "time.sleep(0.3)",
+        "print('quiet:', not termios.tcgetattr(0)[3] & termios.ECHO)",
+    ]
+    edit(warm, *lines)
+    on_screen(warm)
+    assert "the terminal was set up in another way" in warm.rl("warm", "status").stdout
+    end(warm, *lines)()
+    again = on_screen(warm)
+    assert "resumed at" in again
+    assert "quiet: True\r\nedited\r\n" in again
+
+
+def test_who_saw_the_size_of_the_terminal_sees_what_it_is_now(warm):
+    head = ["import os", "print(os.get_terminal_size())", *APPEND]
+    warm.write("train.py", "\n".join(head) + f"\n{BEGIN}print('last')\n")
+    assert "columns=80" in on_screen(warm)
+    assert "resumed at" in on_screen(warm)
+    again = on_screen(warm, size=(30, 132))
+    assert "columns=132, lines=30" in again
+    assert "the terminal has another size now" in again
+    assert (warm.project / "log").read_text() == "line\n" * 3
