@@ -1,4 +1,4 @@
-"""The process that keeps the snapshots of one program: it knows them, chooses, and thins them out.
+"""The process that keeps the snapshots of one program: it knows them, and chooses between them.
 
 One thread, one loop, nothing in it waits for a peer. Everything that it keeps ends with it: a
 snapshot whose connection ends is gone. It was forked before any code of the user was imported, so
@@ -8,16 +8,17 @@ it is small.
 from __future__ import annotations
 
 import os
-import selectors
 import signal
-import socket
 import time
 
-from . import choice, importable, ladder, machine, reason, refusals, texts, where, wire
-from .peers import Peer, Resumed, Running
+from . import choice, importable, ladder, machine, reason, refusals, scales, texts, where
+from .peers import Peer, Running
+from .runs import Runs
+from .switchboard import Switchboard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from typing import Any
 
@@ -28,18 +29,6 @@ _NEW_TAPE_S = 60.0
 """Recorded output that is as young may belong to a program that just begins."""
 _LOOK_ROUND_S = 2.0
 """How often to look whether we still should be there."""
-_MEASURE_S = 3.0
-"""How often the memory of all snapshots is measured, unless that is much work."""
-_MEASURE_SHARE = 0.02
-_HANG_UP_S = 5.0
-"""What a program gets to end by itself after its client went away."""
-_RESUME_S = 25.0
-"""A snapshot that does not answer for so long hangs."""
-_MEMORY_SHARE = 0.25
-_LOW_MEMORY = 0.05
-_MOST_FAILURES = 3
-_MOST_PULLS = 32
-"""How often one peer is read from before it is the others' turn."""
 
 
 class Host:
@@ -53,10 +42,11 @@ class Host:
         self.cwd = os.getcwd()
         self._here = machine.identity(".")
         self._socket = machine.identity(where.socket_path(self.run, self.key))
-        self._listener: socket.socket | None = listener
-        self._selector = selectors.DefaultSelector()
-        self._peers: set[Peer] = set()
-        self._resumed: dict[str, Resumed] = {}
+        self._board = Switchboard(
+            listener, self._heed, self._gone, lambda error: where.leave_word(spec, error)
+        )
+        self._runs = Runs(self._board, self._note_over, float(spec.get("patience") or 0.0))
+        self._scales = scales.Scales()
         self._sources = texts.Sources()
         self._texts = texts.Texts()
         self._banned: dict[str, str] = {}
@@ -71,39 +61,25 @@ class Host:
         """The processes of ended snapshots that are still there, and how long they may be."""
         self._busy_at = time.monotonic()
         self._look_at = 0.0
-        self._measure_at = time.monotonic() + _MEASURE_S
-        self._to_measure: list[choice.Snapshot] = []
         self._is_ending = False
         self._has_heir = False
         """The run that begins when we end has a host of its own, and the same key."""
         self._idle_s = _IDLE_S
-        self._memory = 0.0
-        """What a person allows; 0 if nobody said."""
         self._wishes: list[tuple[str, int]] = []
         self._refused = refusals.Known()
         self._edge: list[tuple[str, int]] = []
         """The statement after which the last run could not be forked any more."""
         self._heed_wishes(spec)
-        self._patience_s = float(spec.get("patience") or _RESUME_S)
 
     # --- the loop
 
     def serve(self) -> None:
         """Answer until the end."""
-        assert self._listener is not None
-        self._listener.setblocking(False)
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._heed_sigterm()
-        while not (self._is_ending and not self._resumed):
-            for key, events in self._selector.select(self._patience()):
-                if isinstance(key.data, Peer):
-                    self._attend(key.data, events)
-                elif key.data is None:
-                    self._accept()
-                else:
-                    key.data()
+        while self._runs or not self._is_ending:
+            self._board.turn(self._patience())
             self._on_time()
-        self._flush_all()
+        self._board.flush()
         if not os.path.lexists(where.socket_path(self.run, self.key)):  # else they are another's
             is_over = self._is_quiet() and not self._has_heir
             self._sweep_tapes(0.0 if is_over else _NEW_TAPE_S)
@@ -116,16 +92,15 @@ class Host:
         def heed() -> None:
             os.read(near, 64)
             self._end()
-            for one in [*self._resumed.values()]:
-                self._hang_up(one)
+            self._runs.hang_up()
 
-        self._selector.register(near, selectors.EVENT_READ, heed)
+        self._board.watch(near, heed)
 
     def _patience(self) -> float:
         """Return how long nothing is to be done."""
-        due = [self._look_at, self._measure_at if self._snapshots else self._look_at]
+        due = [self._look_at, *self._runs.due_at]
+        due += [self._scales.due_at] if self._snapshots else []
         due += [peer.running.due_at for peer in self._peers if peer.running]
-        due += [one.give_up_at for one in self._resumed.values() if one.give_up_at]
         due += self._dying.values()
         return max(0.0, min(due) - time.monotonic())
 
@@ -135,9 +110,7 @@ class Host:
         for peer in self._peers:
             if peer.running and peer.running.due_at <= now:
                 peer.running.tick()
-        for run, one in [*self._resumed.items()]:
-            if one.give_up_at and one.give_up_at <= now:
-                self._give_up(run, one)
+        self._runs.on_time(now)
         for pidfd, until in self._dying.items():
             if until <= now:
                 self._dying[pidfd] = now + _DIE_S
@@ -145,8 +118,9 @@ class Host:
         if self._look_at <= now:
             self._look_at = now + _LOOK_ROUND_S
             self._look_round(now)
-        if self._measure_at <= now:
-            self._measure()
+        if self._scales.due_at <= now:
+            self._scales.measure(self._snapshots, self._processes())
+            self._thin()
 
     def _look_round(self, now: float) -> None:
         """See whether we still should be there."""
@@ -161,7 +135,7 @@ class Host:
             self._sweep_tapes(_NEW_TAPE_S)
 
     def _is_quiet(self) -> bool:
-        return not self._resumed and not any(peer.running for peer in self._peers)
+        return not self._runs and not any(peer.running for peer in self._peers)
 
     def _is_at_home(self) -> bool:
         """Tell whether those who look for us find us: the folder goes at logout."""
@@ -174,140 +148,37 @@ class Host:
         self._is_ending = True
         if self._is_at_home():
             os.unlink(where.socket_path(self.run, self.key))
-        if self._listener is not None:
-            self._selector.unregister(self._listener)
-            self._listener.close()
-            self._listener = None
+        self._board.close()
         for peer in [*self._peers]:
             self._retire(peer)
 
-    def _flush_all(self) -> None:
-        """Let those have their last answer who read it soon."""
-        import select
-
-        until = time.monotonic() + 1.0
-        for peer in self._peers:
-            try:
-                while peer.stream.is_waiting:
-                    left = max(0.0, until - time.monotonic())
-                    if not select.select([], [peer.stream.link], [], left)[1]:
-                        break
-                    peer.stream.push()
-            except OSError:
-                pass
-
     # --- peers
 
-    def _accept(self) -> None:
-        if self._listener is None:
-            return
-        try:
-            link, _ = self._listener.accept()
-            pid, uid = wire.peer_of(link)
-        except OSError:
-            return
-        if uid != os.geteuid():
-            link.close()
-            return
-        link.setblocking(False)
-        peer = Peer(link, pid)
-        self._peers.add(peer)
-        self._listen_to(peer)
+    @property
+    def _peers(self) -> set[Peer]:
+        return self._board.peers
 
-    def _listen_to(self, peer: Peer) -> None:
-        if peer.is_gone:
-            return
-        events = 0 if peer.stream.is_full else selectors.EVENT_READ
-        if peer.stream.is_waiting:
-            events |= selectors.EVENT_WRITE
-        if events == peer.events:
-            return
-        if peer.events:
-            self._selector.modify(peer.stream.link, events, peer)
-        else:
-            self._selector.register(peer.stream.link, events, peer)
-        peer.events = events
-
-    def _attend(self, peer: Peer, events: int) -> None:
-        """Read and write as far as a peer lets us; what goes wrong with it ends only it."""
-        if peer.is_gone:
-            return
-        try:
-            if events & selectors.EVENT_WRITE:
-                peer.stream.push()
-            if events & selectors.EVENT_READ and not self._pull(peer):
-                self._drop(peer)
-                return
-            self._listen_to(peer)
-        except OSError:
-            self._drop(peer)
-        except Exception as error:
-            where.leave_word(self.spec, error)
-            self._drop(peer)
-
-    def _pull(self, peer: Peer) -> bool:
-        """Read what is there, but not for ever; False at the end of the stream."""
-        for _ in range(_MOST_PULLS):
-            if peer.is_gone or peer.stream.is_full:
-                break
-            try:
-                if not peer.stream.pull():
-                    return False
-            except BlockingIOError:
-                return True
-            if peer.stream.is_complete:
-                message, fds = peer.stream.take()
-                try:
-                    self._heed(peer, message, fds)
-                finally:  # who uses them takes them out
-                    for fd in fds:
-                        os.close(fd)
-        return True
-
-    def _say(self, peer: Peer, message: dict[str, Any], fds: list[int] | None = None) -> None:
-        """Send a message to a peer, who may be gone; descriptors that go with it are taken out."""
-        if peer.is_gone:
-            return
-        try:
-            peer.stream.put(message, fds)
-            self._listen_to(peer)
-        except OSError:
-            self._drop(peer)
-
-    def _drop(self, peer: Peer) -> None:
-        """End a connection; a snapshot ends with it."""
-        if peer.is_gone:
-            return
-        peer.is_gone = True
-        self._peers.discard(peer)
-        if peer.events:
-            self._selector.unregister(peer.stream.link)
-        peer.stream.forget()
-        peer.stream.link.close()
+    def _gone(self, peer: Peer) -> None:
+        """A connection ended; a snapshot ends with it."""
         if peer.running:
             self._ended = [*self._ended[-3:], (peer.running.number, peer.running.start)]
-            self._selector.unregister(peer.running.pidfd)
+            self._board.unwatch(peer.running.pidfd)
             peer.running.close()
             peer.running = None
             self._busy_at = time.monotonic()
             self._get_ready(max(self._snapshots, key=lambda one: one.elapsed, default=None))
-        for run, one in [*self._resumed.items()]:
-            if one.keeper is peer:
-                self._lost(run, one)
-            elif one.client is peer and one.pid:
-                self._hang_up(one)
+        self._runs.gone(peer)
         if peer.pidfd >= 0:
-            self._selector.register(peer.pidfd, selectors.EVENT_READ, lambda: self._bury(peer))
+            self._board.watch(peer.pidfd, lambda: self._bury(peer))
             self._dying[peer.pidfd] = time.monotonic() + _DIE_S
             self._sources.keep(self._digests())
 
     def _bury(self, peer: Peer) -> None:
         """The process of an ended snapshot is gone: others have a larger share of the memory."""
-        self._selector.unregister(peer.pidfd)
+        self._board.unwatch(peer.pidfd)
         del self._dying[peer.pidfd]
         os.close(peer.pidfd)
-        self._to_measure = [*self._snapshots]
-        self._measure_at = min(self._measure_at, time.monotonic())
+        self._scales.put_all(self._snapshots)
 
     def _digests(self) -> set[str]:
         """Name the texts that somebody needs."""
@@ -323,7 +194,7 @@ class Host:
         """Do what a message says; takes out of the descriptors what it keeps."""
         op = message.get("op")
         if op is None:
-            return self._heed_snapshot(peer, message)
+            return self._runs.heed(peer, message)
         if op == "running":
             return self._note_running(peer, message, fds)
         if op == "resume":
@@ -343,7 +214,7 @@ class Host:
             self._busy_at = time.monotonic()
         answer = answers[op](peer, message)
         if answer is not None:
-            self._say(peer, answer)
+            self._board.say(peer, answer)
         return None
 
     def _note_running(self, peer: Peer, message: dict[str, Any], fds: list[int]) -> None:
@@ -358,7 +229,7 @@ class Host:
         start = (parent.start if parent else None) or importable.Importable()
         elapsed = float(message.get("elapsed", 0.0))
         peer.running = Running(peer.pid, elapsed, fds[0], self._numbers, start)
-        self._selector.register(peer.running.pidfd, selectors.EVENT_READ, lambda: self._drop(peer))
+        self._board.watch(peer.running.pidfd, lambda: self._board.drop(peer))
 
     def _ping(self, _: Peer, message: dict[str, Any]) -> dict[str, Any]:
         self._heed_wishes(message.get("spec") or {})
@@ -369,7 +240,7 @@ class Host:
         if "idle" in spec:
             self._idle_s = float(spec["idle"] or _IDLE_S)
         if "memory" in spec:
-            self._memory = float(spec["memory"] or 0.0)
+            self._scales.wish_bytes = float(spec["memory"] or 0.0)
         if "at" in spec:
             self._wishes = [_file_and_line(place) for place in spec["at"]]
             for one in self._snapshots:
@@ -423,8 +294,7 @@ class Host:
         self._note_wanted(snapshot)
         peer.snapshot = snapshot
         peer.pidfd = os.pidfd_open(peer.pid)
-        self._to_measure.insert(0, snapshot)
-        self._measure_at = min(self._measure_at, time.monotonic() + 0.02)
+        self._scales.put_first(snapshot)
         self._thin()
         return {"ok": True}
 
@@ -468,20 +338,6 @@ class Host:
         digest = snapshot.files[snapshot.file][1]
         return reason.place_of(snapshot, self._sources.source(digest, snapshot.file))
 
-    def _heed_snapshot(self, peer: Peer, message: dict[str, Any]) -> None:
-        """Hear what became of a run."""
-        run = str(message.get("run", ""))
-        one = self._resumed.get(run)
-        if one is None or one.keeper is not peer:
-            return
-        if "started" in message:
-            self._started(one, int(message["started"]))
-        elif "failed" in message:
-            self._failed(run, one, str(message["failed"]))
-        elif "ended" in message:
-            self._forget_run(run, one)
-            self._say(one.client, {"ended": message["ended"]})
-
     # --- clients
 
     def _ask(self, _: Peer, message: dict[str, Any]) -> dict[str, Any]:
@@ -517,7 +373,7 @@ class Host:
         """Have a snapshot fork ahead of time, for it will probably be the next to go on."""
         keeper = self._keeper(snapshot.id) if snapshot else None
         if keeper is not None:
-            self._say(keeper, {"op": "ready"})
+            self._board.say(keeper, {"op": "ready"})
 
     def _why_nowhere(self) -> str:
         """Say why no snapshot at all can be used; empty if one might."""
@@ -533,22 +389,19 @@ class Host:
         if len(fds) < 3:
             verdict.why = "there are no streams"
         if verdict.why or keeper is None or keeper.snapshot is None:
-            self._say(peer, {"failed": verdict.why})
+            self._board.say(peer, {"failed": verdict.why})
             return
         self._numbers += 1
-        run = str(self._numbers)
-        keeper.snapshot.resuming += 1
         self._places[keeper.snapshot.id] = self._place_name(keeper.snapshot)
-        self._resumed[run] = Resumed(peer, keeper, verdict.name, self._patience_s)
         sources = {file: source.text for file, source in verdict.edited.items()}
         order = {
             "op": "resume",
-            "run": run,
+            "run": str(self._numbers),
             "sources": sources,
             "env": message.get("env") or {},
             "at": [f"{file}:{line}" for file, line in self._edge],
         }
-        self._say(keeper, order, fds)
+        self._runs.begin(peer, keeper, verdict.name, order, fds)
 
     def _judge(self, keeper: Peer | None) -> choice.Verdict:
         if keeper is None or keeper.snapshot is None:
@@ -559,39 +412,10 @@ class Host:
         look = texts.Look(self._sources, self._texts, self.cwd)
         return choice.judge(keeper.snapshot, look, importable.installed())
 
-    def _started(self, one: Resumed, pid: int) -> None:
-        one.give_up_at = 0.0
-        one.pid = pid
-        try:
-            one.pidfd = os.pidfd_open(pid)
-        except OSError:
-            one.pidfd = -1
-        if one.pidfd >= 0 and machine.parent_of(pid) != one.keeper.pid:
-            os.close(one.pidfd)
-            one.pidfd = -1
-        if one.client.is_gone:
-            self._hang_up(one)
-        self._say(one.client, {"pid": pid})
-
-    def _failed(self, run: str, one: Resumed, why: str) -> None:
-        """Do not offer a snapshot again for sources with which it cannot go on."""
-        self._forget_run(run, one)
-        snapshot = one.keeper.snapshot
-        if snapshot is not None:
-            snapshot.refused.add(one.sources)
-            if len(snapshot.refused) >= _MOST_FAILURES:
-                self._retire(one.keeper)
-        self._say(one.client, {"failed": why})
-
-    def _forget_run(self, run: str, one: Resumed) -> None:
-        del self._resumed[run]
-        if one.pidfd >= 0:
-            os.close(one.pidfd)
-        snapshot = one.keeper.snapshot
-        if snapshot is not None:
-            snapshot.resuming -= 1
-            if self._is_ending or snapshot.is_retired:
-                self._retire(one.keeper)
+    def _note_over(self, keeper: Peer) -> None:
+        """A snapshot has one run less."""
+        if keeper.snapshot and (self._is_ending or keeper.snapshot.is_retired):
+            self._retire(keeper)
         self._busy_at = time.monotonic()
 
     def _retire(self, keeper: Peer) -> None:
@@ -599,54 +423,13 @@ class Host:
         if keeper.snapshot is not None:
             keeper.snapshot.is_retired = True
             if not keeper.snapshot.resuming:
-                self._drop(keeper)
-
-    def _lost(self, run: str, one: Resumed) -> None:
-        """A snapshot died under a run: how that ends nobody will know, so it ends now."""
-        if one.pid:
-            self._signal(one, signal.SIGKILL)
-        self._forget_run(run, one)
-        if one.pid:
-            self._say(one.client, {"ended": int(signal.SIGKILL)})
-        else:
-            self._say(one.client, {"failed": "the snapshot died"})
-
-    def _hang_up(self, one: Resumed) -> None:
-        """Tell a program to end whose client went away, as a terminal does that is closed."""
-        if one.is_told_to_end:
-            return
-        one.is_told_to_end = True
-        one.give_up_at = time.monotonic() + _HANG_UP_S
-        self._signal(one, signal.SIGHUP)
-
-    def _give_up(self, run: str, one: Resumed) -> None:
-        if one.pid:
-            one.give_up_at = time.monotonic() + _HANG_UP_S
-            self._signal(one, signal.SIGKILL)
-            return
-        keeper = one.keeper
-        self._failed(run, one, "the snapshot does not answer")
-        machine.send(keeper.pidfd, signal.SIGKILL)
-        self._drop(keeper)
-
-    def _signal(self, one: Resumed, number: signal.Signals) -> None:
-        """Send a signal to a resumed program and its children, but to no snapshot."""
-        if one.pidfd < 0:
-            return
-        keep = {peer.pid for peer in self._peers if peer.snapshot or peer.hello}
-        below = machine.below(one.pid, keep)
-        machine.send(one.pidfd, number)
-        for pid in below:
-            try:
-                os.kill(pid, number)
-            except OSError:
-                pass
+                self._board.drop(keeper)
 
     def _status(self, _: Peer, __: dict[str, Any]) -> dict[str, Any]:
         listed = []
         for one in sorted(self._snapshots, key=lambda one: one.elapsed):
             if not one.pss:
-                self._weigh(one)
+                scales.weigh(one, self._processes())
             watched = [*one.files, *(one.ledger.get("observed") or {})]
             listed.append(
                 {
@@ -659,7 +442,7 @@ class Host:
                     "watches": [texts.name_of(path, self.cwd) for path in watched],
                 }
             )
-        allowed = self._allowed(machine.memory()[0])
+        allowed = self._scales.allowed_bytes
         return {
             "program": self.spec.get("command", []),
             "cwd": self.cwd,
@@ -698,65 +481,17 @@ class Host:
         place = self._place(snapshot)
         return place.name if place else f"{snapshot.file}:{snapshot.line}"
 
-    # --- memory
-
     def _thin(self) -> None:
-        """End snapshots while there are too many, or too little memory is left.
+        """End snapshots while there are too many, or too little memory is left."""
+        while victim := self._scales.to_drop(self._snapshots, is_one_going=bool(self._dying)):
+            keeper = self._keeper(victim.id)
+            assert keeper is not None
+            self._board.drop(keeper)
 
-        For memory one at a time: what that gave is known only when the process is gone.
-        """
-        while len(self._snapshots) > ladder.MOST and self._drop_one(memory_is_short=False):
-            pass
-        if self._snapshots and not self._dying and self._is_memory_short():
-            self._drop_one(memory_is_short=True)
-
-    def _is_memory_short(self) -> bool:
-        total, available = machine.memory()
-        is_low = available < _LOW_MEMORY * total
-        return is_low or sum(one.pss for one in self._snapshots) > self._allowed(total)
-
-    def _allowed(self, total: int) -> float:
-        """Return how many bytes all snapshots may take together."""
-        return self._memory or _MEMORY_SHARE * total or float("inf")
-
-    def _drop_one(self, memory_is_short: bool) -> bool:
-        victim = None
-        if memory_is_short:
-            victim = ladder.too_large(self._snapshots, self._allowed(machine.memory()[0]))
-        victim = victim or ladder.to_drop(self._snapshots, memory_is_short)
-        keeper = self._keeper(victim.id) if victim else None
-        if keeper is not None:
-            self._drop(keeper)
-        return keeper is not None
-
-    def _measure(self) -> None:
-        """Measure the memory of one snapshot, and say when to measure the next.
-
-        That takes the kernel long for large processes, so one at a time, in little of our time.
-        """
-        self._to_measure = [one for one in self._to_measure if self._keeper(one.id)]
-        if not self._to_measure:
-            self._to_measure = [*self._snapshots]
-        if not self._to_measure:
-            self._measure_at = time.monotonic() + _MEASURE_S
-            return
-        began = time.monotonic()
-        one = self._to_measure.pop(0)
-        self._weigh(one)
-        cost = time.monotonic() - began
-        pause = cost / _MEASURE_SHARE
-        if not self._to_measure:
-            pause = max(pause, _MEASURE_S)
-        self._measure_at = time.monotonic() + pause
-        self._thin()
-
-    def _weigh(self, snapshot: choice.Snapshot) -> None:
-        """Measure a snapshot, with the process that it forked ahead of time but not with runs."""
-        others = {one.pid for one in self._snapshots} | {one.pid for one in self._resumed.values()}
-        others |= {peer.running.pid for peer in self._peers if peer.running}
-        share, snapshot.alone = machine.memory_of(snapshot.pid)
-        ahead = machine.below(snapshot.pid, others)
-        snapshot.pss = share + sum(machine.memory_of(pid)[0] for pid in ahead)
+    def _processes(self) -> set[int]:
+        """Return those that stand for themselves: snapshots and runs."""
+        found = {one.pid for one in self._snapshots} | self._runs.pids
+        return found | {peer.running.pid for peer in self._peers if peer.running}
 
     def _sweep_tapes(self, older_than_s: float) -> None:
         """Remove recorded output that no snapshot needs."""

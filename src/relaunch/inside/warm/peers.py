@@ -70,17 +70,3 @@ class Running:
         os.close(self.pidfd)
         if self._flags is not None:
             self._flags.close()
-
-
-class Resumed:
-    """A run that goes on from a snapshot, on behalf of a client."""
-
-    def __init__(self, client: Peer, keeper: Peer, sources: str, patience_s: float) -> None:
-        self.client = client
-        self.keeper = keeper
-        self.sources = sources
-        self.pid = 0
-        self.pidfd = -1
-        self.give_up_at = time.monotonic() + patience_s
-        """When the snapshot must have answered; or the program have ended that was told to."""
-        self.is_told_to_end = False
