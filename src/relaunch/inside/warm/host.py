@@ -11,8 +11,9 @@ import os
 import signal
 import time
 
-from . import choice, importable, ladder, machine, reason, refusals, scales, texts, where
+from . import choice, importable, machine, reason, refusals, scales, tapes, texts, where
 from .peers import Peer, Running
+from .places import Places, file_and_line
 from .runs import Runs
 from .switchboard import Switchboard
 
@@ -49,10 +50,7 @@ class Host:
         self._scales = scales.Scales()
         self._sources = texts.Sources()
         self._texts = texts.Texts()
-        self._banned: dict[str, str] = {}
-        self._places: dict[str, str] = {}
-        """Where the snapshots stood that were used."""
-        self._script = ""
+        self._places = Places(self._sources)
         self._start = importable.Importable()
         self._numbers = 0
         self._ended: list[tuple[int, importable.Importable]] = []
@@ -65,10 +63,7 @@ class Host:
         self._has_heir = False
         """The run that begins when we end has a host of its own, and the same key."""
         self._idle_s = _IDLE_S
-        self._wishes: list[tuple[str, int]] = []
         self._refused = refusals.Known()
-        self._edge: list[tuple[str, int]] = []
-        """The statement after which the last run could not be forked any more."""
         self._heed_wishes(spec)
 
     # --- the loop
@@ -242,16 +237,16 @@ class Host:
         if "memory" in spec:
             self._scales.wish_bytes = float(spec["memory"] or 0.0)
         if "at" in spec:
-            self._wishes = [_file_and_line(place) for place in spec["at"]]
+            self._places.wish(spec["at"])
             for one in self._snapshots:
-                self._note_wanted(one)
+                one.is_wanted = self._places.is_wanted(one)
 
     def _note_refused(self, _: Peer, message: dict[str, Any]) -> None:
-        file, line = _file_and_line(message["at"])
+        file, line = file_and_line(message["at"])
         self._refused.note(message, f"{texts.name_of(file, self.cwd)}:{line}")
 
     def _note_edge(self, _: Peer, message: dict[str, Any]) -> None:
-        self._edge = [_file_and_line(message["at"])]
+        self._places.note_edge(message["at"])
 
     # --- snapshots
 
@@ -288,33 +283,15 @@ class Host:
         start.know(os.path.join(self.cwd, file) for file in snapshot.files)
         if self._sources.missing(digest for _, digest in snapshot.files.values()):
             return {"ok": False}
-        if self._banned and self._place_name(snapshot) in self._banned:
+        if self._places.is_banned(snapshot):
             return {"ok": False}
-        snapshot.is_past_imports = self._is_past_imports(snapshot)
-        self._note_wanted(snapshot)
+        snapshot.is_past_imports = self._places.is_past_imports(snapshot)
+        snapshot.is_wanted = self._places.is_wanted(snapshot)
         peer.snapshot = snapshot
         peer.pidfd = os.pidfd_open(peer.pid)
         self._scales.put_first(snapshot)
         self._thin()
         return {"ok": True}
-
-    def _note_wanted(self, snapshot: choice.Snapshot) -> None:
-        wishes = [*self._wishes, *self._edge]
-        snapshot.is_wanted = False
-        if wishes and snapshot.file in snapshot.files:
-            source = self._sources.source(snapshot.files[snapshot.file][1], snapshot.file)
-            snapshot.is_wanted = ladder.is_wanted(snapshot, source, wishes)
-
-    def _is_past_imports(self, snapshot: choice.Snapshot) -> bool:
-        """Tell whether the script has done its imports; it is the file that was loaded first."""
-        for file, (first, _) in snapshot.files.items():
-            if first == 0:
-                self._script = file
-        if self._script not in snapshot.files:
-            return False
-        first, digest = snapshot.files[self._script]
-        source = self._sources.source(digest, self._script)
-        return ladder.is_past_imports(snapshot, source, first)
 
     def _lineage(self, program: int) -> tuple[int, importable.Importable]:
         """Return which run a process is, and what could be imported when that began.
@@ -332,12 +309,6 @@ class Host:
         strange = [one for one in lineages if one[1].packages != now]
         return (strange or lineages or [(0, self._start)])[0]
 
-    def _place(self, snapshot: choice.Snapshot) -> reason.Place | None:
-        if snapshot.file not in snapshot.files:
-            return None
-        digest = snapshot.files[snapshot.file][1]
-        return reason.place_of(snapshot, self._sources.source(digest, snapshot.file))
-
     # --- clients
 
     def _ask(self, _: Peer, message: dict[str, Any]) -> dict[str, Any]:
@@ -354,7 +325,7 @@ class Host:
         snapshot, verdict = choice.choose(offered, look, importable.installed())
         if snapshot is None:
             return {"cold": verdict.why}
-        place = self._place(snapshot)
+        place = self._places.of(snapshot)
         line = snapshot.line
         if place is not None and snapshot.file in verdict.edited:
             line = place.line_in(verdict.edited[snapshot.file])
@@ -392,14 +363,14 @@ class Host:
             self._board.say(peer, {"failed": verdict.why})
             return
         self._numbers += 1
-        self._places[keeper.snapshot.id] = self._place_name(keeper.snapshot)
+        self._places.use(keeper.snapshot)
         sources = {file: source.text for file, source in verdict.edited.items()}
         order = {
             "op": "resume",
             "run": str(self._numbers),
             "sources": sources,
             "env": message.get("env") or {},
-            "at": [f"{file}:{line}" for file, line in self._edge],
+            "at": self._places.edge,
         }
         self._runs.begin(peer, keeper, verdict.name, order, fds)
 
@@ -464,22 +435,13 @@ class Host:
         """Never use again the place at which a snapshot stands, or stood."""
         number = str(message.get("id"))
         keeper = self._keeper(number)
-        name = self._places.get(number, "")
-        if keeper is not None and keeper.snapshot is not None:
-            name = self._place_name(keeper.snapshot)
-        if name:
-            self._banned[name] = str(message.get("why", ""))
+        name = self._places.ban(number, keeper.snapshot if keeper else None)
         count = 0
         for peer in [*self._peers]:
-            snapshot = peer.snapshot
-            if snapshot and (peer is keeper or self._place_name(snapshot) == name):
+            if peer.snapshot and self._places.name(peer.snapshot) == name:
                 count += 1
                 self._retire(peer)
         return {"banned": count}
-
-    def _place_name(self, snapshot: choice.Snapshot) -> str:
-        place = self._place(snapshot)
-        return place.name if place else f"{snapshot.file}:{snapshot.line}"
 
     def _thin(self) -> None:
         """End snapshots while there are too many, or too little memory is left."""
@@ -495,22 +457,4 @@ class Host:
 
     def _sweep_tapes(self, older_than_s: float) -> None:
         """Remove recorded output that no snapshot needs."""
-        needed = {one.tape for one in self._snapshots}
-        try:
-            names = os.listdir(self.run)
-        except OSError:
-            return
-        for name in names:
-            path = os.path.join(self.run, name)
-            if not name.startswith(f"{self.key}.") or not name.endswith((".tape", ".written")):
-                continue
-            try:
-                if path not in needed and time.time() - os.stat(path).st_mtime >= older_than_s:
-                    os.unlink(path)
-            except OSError:
-                pass
-
-
-def _file_and_line(place: object) -> tuple[str, int]:
-    name, _, line = str(place).rpartition(":")
-    return os.path.normpath(name), int(line)
+        tapes.sweep(self.run, self.key, {one.tape for one in self._snapshots}, older_than_s)
