@@ -5,62 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.warm.desk import PATIENCE_S, Desk
 
 from relaunch.inside.warm import wire
-from relaunch.inside.warm.peers import Peer
-from relaunch.inside.warm.switchboard import Switchboard
-
-PATIENCE_S = 20.0
-
-
-class Desk:
-    """A switchboard, and whoever calls it; all that it says is noted."""
-
-    def __init__(self, folder: Path) -> None:
-        self.heard: list[tuple[Peer, dict[str, Any]]] = []
-        self.gone: list[Peer] = []
-        self.troubles: list[Exception] = []
-        self.address = str(folder / "socket")
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(self.address)
-        listener.listen()
-        self.board = Switchboard(listener, self._heed, self.gone.append, self.troubles.append)
-        self._callers: list[socket.socket] = []
-
-    def _heed(self, peer: Peer, message: dict[str, Any], _: list[int]) -> None:
-        self.heard.append((peer, message))
-        if "raise" in message:
-            raise ValueError(message["raise"])
-
-    def call(self) -> tuple[socket.socket, Peer]:
-        """Connect somebody."""
-        known = {*self.board.peers}
-        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        link.settimeout(PATIENCE_S)
-        link.connect(self.address)
-        self._callers.append(link)
-        self.board.turn(PATIENCE_S)
-        (peer,) = self.board.peers - known
-        return link, peer
-
-    def close(self) -> None:
-        for peer in [*self.board.peers]:
-            self.board.drop(peer)
-        self.board.close()
-        for link in self._callers:
-            link.close()
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
 
 
 def test_half_a_message_keeps_nobody_waiting_and_is_heard_when_the_rest_came(desk: Desk) -> None:

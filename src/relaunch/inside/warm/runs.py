@@ -101,7 +101,8 @@ class Runs:
     def on_time(self, now: float) -> None:
         """Give up those who did not do in time what they should."""
         for run, one in [*self._known.items()]:
-            if one.give_up_at and one.give_up_at <= now:
+            is_due = one.give_up_at and one.give_up_at <= now
+            if is_due and run in self._known:  # else it was lost with the one before
                 self._give_up(run, one)
 
     def _started(self, one: Resumed, pid: int) -> None:
