@@ -15,9 +15,10 @@ class Editor:
     """Stands where the camera stands."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
-        from _relaunch_warm import compare, spine  # type: ignore[import-not-found]
+        from _relaunch_warm import compare, loaded, spine  # type: ignore[import-not-found]
 
         self.compare, self.spine = compare, spine
+        self.cannot = loaded.CannotResume
         self.spec = spec
         self.stops = 0
 
@@ -36,7 +37,7 @@ class Editor:
         try:
             self._check(program)
             program.edit(self.spec["new"], self.spine.frames(frame))
-        except self.spine.CannotResume as error:
+        except self.cannot as error:
             self._note(f"refused: {error}")
             sys.stdout.flush()
             os._exit(0)
@@ -50,7 +51,7 @@ class Editor:
             new = self.compare.Source(text, file)
             why, _ = self.compare.compare(old.source, new, program.seen[old.first : old.end])
             if why:
-                raise self.spine.CannotResume(why)
+                raise self.cannot(why)
 
     def _note(self, word: str) -> None:
         with open(self.spec["note"], "w", encoding="utf-8") as stream:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
+    from .loaded import Loaded
+
 _OF_A_SCRIPT = frozenset(
     ("__annotations__", "__builtins__", "__cached__", "__doc__", "__file__", "__loader__",
      "__name__", "__package__", "__spec__")
@@ -114,7 +116,7 @@ def proven() -> bool:
     return morph.works()
 
 
-def _load(program: spine.Program, file: str) -> spine.Loaded | None:
+def _load(program: spine.Program, file: str) -> Loaded | None:
     """Read the script; None where Python itself has to say what is wrong with it, or is quicker."""
     try:
         with open(file, "rb") as stream:
@@ -132,14 +134,14 @@ def decode(data: bytes) -> str:
     return decode_source(data)
 
 
-def _first_site(loaded: spine.Loaded) -> int | None:
+def _first_site(loaded: Loaded) -> int | None:
     for index, statement in enumerate(loaded.source.tree.body):
         if not sites.is_prelude(index, statement):
             return index
     return None
 
 
-def _first_step(program: spine.Program, loaded: spine.Loaded, names: dict[str, Any]) -> Any:
+def _first_step(program: spine.Program, loaded: Loaded, names: dict[str, Any]) -> Any:
     def step(_: int) -> None:
         delattr(builtins, sites.STOP)
         index = _first_site(loaded) or 0

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any
 
-    from .spine import Loaded
+    from .loaded import Loaded
 
 _MOST_LINES = 20
 """How many lines of one statement a traceback shows at the most."""

@@ -7,7 +7,6 @@ after an edit, a function that is still running gets its new code.
 
 from __future__ import annotations
 
-import ast
 import copy
 import ctypes
 import linecache
@@ -21,6 +20,7 @@ from types import CodeType, FrameType
 
 from . import children, compare, held, linetable, morph, quiet, sites
 from .flags import Flags
+from .loaded import CannotResume, Loaded, has_sites
 from .stencils import Stencils
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    Rewrite = Callable[[ast.Module, str], object]
+    from .loaded import Rewrite
 
 _OFTEN = 0.05
 """Seconds between two snapshots at the least."""
@@ -55,100 +55,10 @@ _TERMINAL = ("/dev/tty", "ctermid", "tcgetpgrp", "tcsetpgrp")
 """Words of programs that reach for the terminal of their session: a resumed one has none."""
 
 
-class CannotResume(Exception):
-    """This snapshot cannot go on with these sources."""
-
-
 def give_up(why: str) -> None:
     """End the program: what it would do from here on is not what its sources say."""
     os.write(2, f"rl: this warm run cannot go on: {why}; rl warm stop\n".encode())
     os._exit(125)
-
-
-class Loaded:
-    """One version of a source file that is or was in use."""
-
-    def __init__(
-        self,
-        source: compare.Source,
-        first: int,
-        code: CodeType,
-        skips: sites.Skips,
-        rewrite: Rewrite | None,
-    ) -> None:
-        self.rewrite = rewrite
-        self.source = source
-        self.first = first
-        self.end = first + source.size
-        self.code = code
-        self.stale = False
-        self.doors = frozenset(
-            first + block.first + sites.is_prelude(0, block.body[0])
-            for block in source.blocks
-            if block.repeats
-        )
-        """The first sites of functions and loops: by them comes what runs for long."""
-        self._skips = skips
-        self._closed: dict[int, list[CodeType]] = {}
-
-    def close(self, number: int, code: CodeType, openly: bool = False) -> None:
-        """Ask no more at a site, in this code: it runs there as if there were none.
-
-        `openly`, so that who reads the code sees that too.
-        """
-        skip = self._skips.get(number)
-        if skip and skip[2]:
-            self._closed.setdefault(number, []).append(code)  # first: a handler may raise any time
-            morph.rewrite(code, *skip)
-            if openly:
-                morph.show(code, skip[0], skip[2])
-
-    def open(self, numbers: Iterable[int] | None = None) -> None:
-        """Ask again at sites that were closed, all if none are named."""
-        for number in [*self._closed] if numbers is None else numbers:
-            for code in self._closed.pop(number, ()):
-                at, question, skip = self._skips[number] or (0, b"", b"")
-                if not any(morph.rewrite(code, at, old, question) for old in (skip, question)):
-                    raise CannotResume(f"{code.co_qualname} is being watched")
-
-    def site(self, path: tuple[Any, ...], index: int) -> int:
-        """Return the number of a site in this version."""
-        for block in self.source.blocks:
-            if block.path == path and index <= len(block.body):
-                return self.first + block.first + index
-        raise CannotResume(f"{self.source.file} has no such place any more")
-
-    def at(self, line: int) -> int:
-        """Return the site before the first statement that begins at a line or below it."""
-        found = [
-            (statement.lineno, -block.first, self.first + block.first + index)
-            for block in self.source.blocks
-            for index, statement in enumerate(block.body)
-            if statement.lineno >= line and not sites.is_prelude(index, statement)
-        ]
-        return min(found)[2] if found else -1
-
-    def statement(self, line: int) -> int:
-        """Return the line where the innermost statement begins that a line is in."""
-        found = [
-            statement.lineno
-            for block in self.source.blocks
-            for statement in block.body
-            if statement.lineno <= line <= (statement.end_lineno or 0)
-        ]
-        return max(found, default=line)
-
-    def place(self, number: int) -> tuple[tuple[Any, ...], int, int]:
-        """Return block, index and line of a site."""
-        number -= self.first
-        for block in reversed(self.source.blocks):
-            if block.first <= number:
-                index = number - block.first
-                after = index >= len(block.body)
-                statement = block.body[-1 if after else index]
-                line = (statement.end_lineno or 0) if after else statement.lineno
-                return block.path, index, line
-        raise CannotResume("no such place")
 
 
 class Program:
@@ -320,8 +230,7 @@ class Program:
             self._heed(loaded)
 
     def _heed(self, loaded: Loaded) -> None:
-        file = loaded.source.file
-        numbers = [loaded.at(line) for name, line in self.asked if _is_named(file, name)]
+        numbers = [loaded.at(line) for name, line in self.asked if loaded.is_named(name)]
         loaded.open(numbers)
         self.wanted.update(numbers)
 
@@ -481,7 +390,7 @@ class Program:
             why, moves = compare.compare(old.source, new_source, seen, names=False)
             if why:
                 raise CannotResume(why)
-            new = self.load(text, file, _carried(old, new_source, seen), old.rewrite)
+            new = self.load(text, file, old.carried(new_source, seen), old.rewrite)
             if self.never:
                 raise CannotResume(self.never)
             edits = compare.first_edits(old.source, new.source)
@@ -489,18 +398,10 @@ class Program:
             old.stale = True
             old.open()
             self.flags.set(old.first, old.end)
-            self._check(old, new, stack)
+            new.check(stack)
             if moves.any:
                 self._move(old.source.file, stack, moves)
             linecache.cache.pop(file, None)
-
-    def _check(self, old: Loaded, new: Loaded, stack: list[FrameType]) -> None:
-        for frame in stack:
-            if frame.f_code.co_filename == old.source.file and _has_sites(frame.f_code):
-                twin = _named(new.code, frame.f_code)
-                why = morph.fits(frame.f_code, twin) if twin else "it is not there any more"
-                if why:
-                    raise CannotResume(f"{frame.f_code.co_qualname}: {why}")
 
     def _move(self, file: str, stack: list[FrameType], moves: compare.Moves) -> None:
         """Correct the lines of code that goes on as it is: to its next site, or for good.
@@ -515,7 +416,7 @@ class Program:
             for version in self.versions
             if version.stale and version.source.file == file
             for code in sites.codes_of(version.code)
-            if code.co_flags & _GENERATORS or not _has_sites(code)
+            if code.co_flags & _GENERATORS or not has_sites(code)
         ]
         for code in {id(code): code for code in codes}.values():
             linetable.move(code, moves)
@@ -526,7 +427,7 @@ class Program:
         new = self.files[old.source.file]
         path, index, _ = old.place(number)
         number = new.site(path, index)
-        code, call = _call_at(new.code, frame.f_code, number)
+        code, call = new.call_at(number, frame.f_code)
         function = morph.function_of(frame)
         if function is not None and function.__code__.co_filename == code.co_filename:
             morph.warm_up(code, function.__code__)
@@ -535,49 +436,6 @@ class Program:
         self.morphed = [one for one in self.morphed if one() is not None]
         self.morphed.append(weakref.ref(frame.f_code))
         return number
-
-
-def _carried(old: Loaded, new: compare.Source, seen: bytearray) -> bytes:
-    """Return what is known to have been executed, for the sites of another version."""
-    first = {block.path: block for block in new.blocks}
-    carried = bytearray(new.size)
-    for block in old.source.blocks:
-        twin = first.get(block.path)
-        if twin is None:
-            continue
-        for index in range(min(len(block.body), len(twin.body)) + 1):
-            if seen[block.first + index]:
-                at_end = index == len(block.body)
-                carried[twin.first + (len(twin.body) if at_end else index)] = 1
-    return bytes(carried)
-
-
-def _is_named(file: str, name: str) -> bool:
-    """Tell whether a person would call a file so: by its path, or the end of it."""
-    return file == name or file.endswith(f"/{name}")
-
-
-def _has_sites(code: CodeType) -> bool:
-    """Tell whether code comes by sites: lambdas and comprehensions do not."""
-    return code.co_name[:1] != "<" or code.co_name == "<module>"
-
-
-def _named(code: CodeType, like: CodeType) -> CodeType | None:
-    """Find the code of the same function, by its name."""
-    for one in sites.codes_of(code):
-        if one.co_qualname == like.co_qualname:
-            return one
-    return None
-
-
-def _call_at(code: CodeType, like: CodeType, number: int) -> tuple[CodeType, int]:
-    """Find the code in which a site is, and where in it."""
-    for one in sites.codes_of(code):
-        if one.co_qualname == like.co_qualname:
-            call = sites.stop_calls(one).get(number)
-            if call is not None:
-                return one, call
-    raise morph.CannotMorph(f"{like.co_qualname} has no such place")
 
 
 def fork() -> int:
