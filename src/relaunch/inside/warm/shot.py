@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import resource
 import select
 import signal
-import socket
 import sys
 import time
 
 from . import begin, children, clocks, held, morph, refusals, sites, spine, where, wire, world
 from .states import identity_of
+from .waiting import Waiting, be_known_as, step_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Sequence
     from types import FrameType
     from typing import Any
+
+    from .waiting import Order
 
 FOR_RUNNER = "RELAUNCH_WARM"
 """Comes with the environment of a resumed process, for us alone: what is new in its spec."""
 _SETTLE = 1.0
 """Seconds that a program waits at its end for the last snapshots to be known."""
-_HIGH = 500
-"""Numbers of files that are ours begin here while those of the program come back."""
 _MOST_WRITTEN = 1000
 """So many of the files that a program wrote are told."""
 _PATIENCE = 0.1
@@ -146,13 +145,57 @@ class Camera:
             state.let_go()
             for fd in ready:
                 os.close(fd)
-            waiting = _Waiting(self, program, number, frame, elapsed, mark)
+            waiting = self._become_snapshot(program, number, elapsed, mark)
             order = waiting.until_resumed()
         except BaseException:  # as when the host is gone: the program itself runs elsewhere
             os._exit(0)
         self._resume(program, order, state, elapsed, frame)
         held.release(mask)
         return True
+
+    def _become_snapshot(
+        self, program: spine.Program, number: int, elapsed: float, mark: int
+    ) -> Waiting:
+        """Leave the run, and have the host know us; nobody waits who is not wanted."""
+        self.link.close()
+        if self.control >= 0:
+            os.close(self.control)
+        step_aside()
+        waiting = Waiting(wire.connect(self.spec["run"], self.spec["key"]))
+        hello = self._hello(program, number, elapsed, mark)
+        is_wanted = waiting.introduce(hello, program.files.values())
+        os.write(self.known[1], b".")
+        if not is_wanted:
+            os._exit(0)
+        return waiting
+
+    def _hello(
+        self, program: spine.Program, number: int, elapsed: float, mark: int
+    ) -> dict[str, Any]:
+        """Say what a snapshot is, for the host."""
+        loaded = program.version(number)
+        line = loaded.place(number)[2]
+        files = {
+            file: [one.first, one.source.digest]
+            for file, one in program.files.items()
+            if not one.stale
+        }
+        return {
+            "op": "hello",
+            "pid": os.getpid(),
+            "of": self.pid,
+            "at": f"{loaded.source.file}:{line}",
+            "site": number,
+            "elapsed": elapsed,
+            "tape": self.spec.get("tape", ""),
+            "mark": mark,
+            "seen": bytes(program.seen).hex(),
+            "files": files,
+            "ledger": self.ledger.manifest(),
+            "dissects": program.dissects,
+            # An exception on its way carries the lines of functions that are left already.
+            "lines_seen": self.ledger.lines_seen or program.caught or sys.exc_info()[1] is not None,
+        }
 
     def _note(self, program: spine.Program, number: int, why: str, seconds: float) -> None:
         """Count a snapshot, or why there is none."""
@@ -255,7 +298,7 @@ class Camera:
     def _resume(
         self,
         program: spine.Program,
-        order: _Order,
+        order: Order,
         state: world.World,
         elapsed: float,
         frame: FrameType,
@@ -263,8 +306,7 @@ class Camera:
         """Put the world back in a process that goes on; what prevents it is said and ends it."""
         try:
             os.setsid()
-            _call_ourselves(self.name)
-            _tell("oom_score_adj", self.killable)
+            be_known_as(self.name, self.killable)
             self.spec.update(json.loads(order.env.pop(FOR_RUNNER, "{}")))
             program.flags.set(0, len(program.seen))
             order.step_aside()
@@ -295,206 +337,6 @@ class Camera:
             os._exit(0)  # who would have shown our output is gone
 
 
-def _higher(fd: int) -> int:
-    """Give a file a number that programs do not come to."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    new = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH if most > 2 * _HIGH else most // 2)
-    os.close(fd)
-    return new
-
-
-class _Order:
-    """What a process gets that is to go on."""
-
-    def __init__(self, message: dict[str, Any], fds: list[int], line: socket.socket) -> None:
-        self.sources: dict[str, str] = message["sources"]
-        self.env: dict[str, str] = message["env"]
-        self.at: list[str] = message["at"]
-        self.fds = fds
-        self._line = line
-
-    def step_aside(self) -> None:
-        """Leave the low numbers of files to the program, whose own are about to come back."""
-        self._line = socket.socket(fileno=_higher(self._line.detach()))
-        self.fds[3:] = [_higher(fd) for fd in self.fds[3:]]
-
-    def answer(self, why: str) -> None:
-        """Say that it goes on, or why not."""
-        self._line.sendall(why.encode("utf-8", "replace") or b"\0")
-        self._line.close()
-
-
-class _Waiting:
-    """The life of a snapshot: it tells the host what it is, and forks when it is told to."""
-
-    def __init__(
-        self,
-        camera: Camera,
-        program: spine.Program,
-        number: int,
-        frame: FrameType,
-        elapsed: float,
-        mark: int,
-    ) -> None:
-        self.camera = camera
-        self.program = program
-        self.links: dict[int, tuple[int, str]] = {}
-        self.ready: tuple[int, socket.socket] | None = None
-        """A process that has been forked already, and the line to it."""
-        camera.link.close()
-        if camera.control >= 0:
-            os.close(camera.control)
-        _step_aside()
-        self.host = wire.connect(camera.spec["run"], camera.spec["key"])
-        self._introduce(number, frame, elapsed, mark)
-
-    def _introduce(self, number: int, frame: FrameType, elapsed: float, mark: int) -> None:
-        program = self.program
-        loaded = program.version(number)
-        line = loaded.place(number)[2]
-        files = {
-            file: [one.first, one.source.digest]
-            for file, one in program.files.items()
-            if not one.stale
-        }
-        message = {
-            "op": "hello",
-            "pid": os.getpid(),
-            "of": self.camera.pid,
-            "at": f"{loaded.source.file}:{line}",
-            "site": number,
-            "elapsed": elapsed,
-            "tape": self.camera.spec.get("tape", ""),
-            "mark": mark,
-            "seen": bytes(program.seen).hex(),
-            "files": files,
-            "ledger": self.camera.ledger.manifest(),
-            "dissects": program.dissects,
-            # An exception on its way carries the lines of functions that are left already.
-            "lines_seen": self.camera.ledger.lines_seen
-            or program.caught
-            or sys.exc_info()[1] is not None,
-        }
-        wire.send(self.host, message)
-        answer, _ = wire.receive(self.host)
-        if answer and answer.get("need"):
-            texts = {one.source.digest: one.source.text for one in program.files.values()}
-            wanted = {digest: texts[digest] for digest in answer["need"]}
-            wire.send(self.host, {"op": "sources", "sources": wanted})
-            answer, _ = wire.receive(self.host)
-        os.write(self.camera.known[1], b".")
-        if not answer or not answer.get("ok"):
-            os._exit(0)
-
-    def until_resumed(self) -> _Order:
-        """Wait; returns only in a new process that is to go on."""
-        while True:
-            talk = self.host.fileno()
-            for one in select.select([talk, *self.links], [], [])[0]:
-                if one != talk:
-                    self._ended(one)
-                    order = None if self.ready else self._prepare()
-                    if order:
-                        return order
-                    continue
-                try:
-                    message, fds = wire.receive(self.host)
-                except OSError:
-                    message, fds = None, []
-                if message is None:
-                    os._exit(0)
-                order = self._obey(message, fds)
-                if order:
-                    return order
-
-    def _obey(self, message: dict[str, Any], fds: list[int]) -> _Order | None:
-        """Do what the host says; returns an order in the process that is to go on."""
-        if message["op"] not in ("resume", "ready"):
-            return None
-        if self.ready is None:
-            order = self._prepare(fds)
-            if order:
-                return order
-        if message["op"] == "ready":
-            return None
-        self._resume(message, fds)
-        return None
-
-    def _prepare(self, foreign: Sequence[int] = ()) -> _Order | None:
-        """Fork the next process ahead of time: large ones take long. It returns with its order.
-
-        `foreign` descriptors are open here for another one.
-        """
-        near, far = socket.socketpair()
-        try:
-            pid = spine.fork()
-        except OSError:  # there are no more processes; later there may be
-            near.close()
-            far.close()
-            return None
-        if pid:
-            far.close()
-            self.ready = (pid, near)
-            return None
-        near.close()
-        self.host.close()
-        for link in (*self.links, *foreign):
-            os.close(link)
-        message, fds = wire.receive(far)
-        if message is None:
-            os._exit(0)
-        return _Order(message, fds, far)
-
-    def _resume(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Hand an order to the process that waits for it, and tell what became of that."""
-        if self.ready is None:
-            wire.send(self.host, {"failed": "no more processes", "run": message["run"]})
-            for fd in fds:
-                os.close(fd)
-            return
-        pid, line = self.ready
-        self.ready = None
-        why = b""
-        try:
-            wire.send(line, message, fds)
-            why = line.recv(4096)
-        except OSError:
-            pass
-        line.close()
-        for fd in fds:
-            os.close(fd)
-        if why != b"\0":
-            os.waitpid(pid, 0)
-            words = why.decode("utf-8", "replace") or "it died while it was resumed"
-            wire.send(self.host, {"failed": words, "run": message["run"]})
-            return
-        self.links[os.pidfd_open(pid)] = (pid, message["run"])
-        wire.send(self.host, {"started": pid, "run": message["run"]})
-
-    def _ended(self, link: int) -> None:
-        pid, run = self.links.pop(link)
-        os.close(link)
-        _, status = os.waitpid(pid, 0)
-        wire.send(self.host, {"ended": status, "run": run})
-
-
-def _step_aside() -> None:
-    """Leave the terminal and the streams of the run that goes on."""
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(nothing, fd)
-    if nothing > 2:
-        os.close(nothing)
-    _call_ourselves("rl-snapshot")
-    _tell("oom_score_adj", "900")
-
-
-def _call_ourselves(name: str) -> None:
-    """Say who we are to those who list processes."""
-    _tell("comm", name)
-
-
 def _wait_for(ready: Sequence[int], is_needed: bool) -> None:
     """Wait until a snapshot holds no file of the program any more: it closes this pipe then."""
     os.close(ready[1])
@@ -506,11 +348,3 @@ def _wait_for(ready: Sequence[int], is_needed: bool) -> None:
 def _said(name: str) -> str:
     with open(f"/proc/self/{name}", encoding="utf-8", errors="replace") as file:
         return file.read().strip()
-
-
-def _tell(name: str, text: str) -> None:
-    try:
-        with open(f"/proc/self/{name}", "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError:
-        pass
