@@ -76,6 +76,19 @@ def test_what_cannot_be_put_back_leaves_all_as_it_is(warm, name):
     leaves_as_cold(warm, [*APPEND, f"g = open({name!r}, 'w+')"], touch, resumes=False)
 
 
+def test_an_edit_that_cannot_be_taken_leaves_all_as_it_is(warm):
+    head = [*APPEND, "def work():", "    time.sleep(0.3)"]
+    edit(warm, *head, "    print('old')", "work()")
+    at = f"train.py:{5 + len(head)}"
+    assert f" {at} " in (first(warm, "--at", at), warm.rl("warm", "status"))[1].stdout
+    deep = "len('x') + (" * 150 + "0" + ")" * 150
+    edit(warm, *head, f"    print({deep})", "    print('old')", "work()")
+    again = warm.rl("warm")
+    assert f"resumed at {at} " not in again.stderr
+    assert (warm.project / "log").read_text() == "line\n" * 2
+    assert told(again) == told(plain(warm))
+
+
 def test_a_time_that_was_set_is_set_again_and_others_are_those_of_this_run(warm):
     lines = [
         "for name in ('set', 'changed', 'new'):",
@@ -158,9 +171,10 @@ def test_a_signal_that_waits_is_not_lost(warm):
 # --- the terminal
 
 
-def on_screen(world, **more):
+def on_screen(world, *options, **more):
     """Run the program warm on a terminal; return all that is shown."""
-    argv = [sys.executable, "-m", "relaunch", "warm", "--", sys.executable, "train.py"]
+    words = "--", sys.executable, "train.py"
+    argv = [sys.executable, "-m", "relaunch", "warm", *options, *words]
     screen = on_terminal(world, argv, **more)
     assert screen.end() == 0
     screen.close()
@@ -177,7 +191,7 @@ def test_a_terminal_that_the_program_sets_up_is_set_up_in_each_run(warm):
         "print('quiet:', not termios.tcgetattr(0)[3] & termios.ECHO)",
     ]
     edit(warm, *lines)
-    on_screen(warm)
+    on_screen(warm, "--at", "train.py:7", "--at", "train.py:10")
     assert "the terminal was set up in another way" in warm.rl("warm", "status").stdout
     end(warm, *lines)()
     again = on_screen(warm)

@@ -55,7 +55,8 @@ def snapshot():
     posix.read({go}, 1) or posix._exit(0)
     out = posix.open(_aside + "/resumed.out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
-        state.restore([nothing, out, posix.dup(out)], {{"RELAUNCH_TRIAL": "7"}})
+        state.prepare([nothing, out, posix.dup(out)])
+        state.restore({{"RELAUNCH_TRIAL": "7"}})
     except world.CannotRestore as error:
         posix.write(out, f"cannot: {{error}}".encode())
         posix._exit(1)

@@ -424,7 +424,8 @@ def test_a_terminal_is_not_a_file(program: Program) -> None:
         state = world.World(ledger)
         state.terminals[1] = True
         try:
-            state.restore([0, 1, 2], {})
+            state.prepare([0, 1, 2])
+            state.restore({})
         except world.CannotRestore as error:
             print(error)
         snapshot()

@@ -11,7 +11,7 @@ import os
 import signal
 import time
 
-from . import choice, importable, machine, reason, refusals, scales, tapes, texts, where
+from . import choice, importable, machine, reason, refusals, scales, stencils, tapes, texts, where
 from .peers import Peer, Running
 from .places import Places, file_and_line
 from .runs import Runs
@@ -71,6 +71,7 @@ class Host:
     def serve(self) -> None:
         """Answer until the end."""
         self._heed_sigterm()
+        stencils.sweep(str(self.spec.get("cache", "")))
         while self._runs or not self._is_ending:
             self._board.turn(self._patience())
             self._on_time()

@@ -310,7 +310,9 @@ class Camera:
             self.spec.update(json.loads(order.env.pop(FOR_RUNNER, "{}")))
             program.flags.set(0, len(program.seen))
             order.step_aside()
-            state.restore(order.fds[:3], order.env)
+            state.prepare(order.fds[:3])
+            program.edit(order.sources, spine.frames(frame))  # before any file is touched
+            state.restore(order.env)
             vars(sys)["_relaunch_reports"] = order.env.get("RELAUNCH_HOOK", "")
             self.control = order.fds[3] if len(order.fds) > 3 else -1
             if self.control >= 0:
@@ -324,7 +326,6 @@ class Camera:
             self.pid = os.getpid()
             program.began = time.perf_counter() - elapsed
             program.spent = 0.0
-            program.edit(order.sources, spine.frames(frame))
             program.want([*self.spec.get("at", ()), *order.at])
             program.due_at = time.perf_counter() + program.often
             self.link = self._running(elapsed, program.flags.fd)

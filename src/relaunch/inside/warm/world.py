@@ -22,7 +22,7 @@ from .still import changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 __all__ = ["CannotRestore", "Ledger", "World", "before_fork", "changed", "refuse"]
@@ -74,28 +74,17 @@ class World:
         if nothing not in numbers:  # a library may have closed its own when it heard of the fork
             os.close(nothing)
 
-    def restore(self, fds: Sequence[int], env: Mapping[str, str]) -> None:
-        """Put the world back, with these standard streams; the descriptors are used up.
+    def prepare(self, fds: Sequence[int]) -> None:
+        """Have these standard streams, and look whether the world can be put back.
 
-        CannotRestore says what prevents it.
+        The descriptors are used up. CannotRestore says what prevents it; nothing is changed then.
         """
         self._check(fds)
-        self.ledger.asleep = True
-        try:
-            self._try_files()
-            self._files()
-            os.chdir(self.cwd)
-            self._streams(fds)
-            for file in self.files:
-                file.reopen()
-            for pipe in self.pipes:
-                pipe.reopen()
-            self.memory.map_anew({one.identity: one.fds[0][0] for one in self.files})
-        except OSError as error:
-            name = error.filename or "a file"
-            raise CannotRestore(f"{name} cannot be put back: {error.strerror}") from None
-        finally:
-            self.ledger.asleep = False
+        self._do(self._try_files, lambda: self._streams(fds))
+
+    def restore(self, env: Mapping[str, str]) -> None:
+        """Put the world back; CannotRestore says what prevents it."""
+        self._do(self._files, lambda: os.chdir(self.cwd), self._open_all)
         os.environ.update(env)
         self.ledger.role.play(self.leads)
         _set_random_states(self.ledger, self.random)
@@ -104,6 +93,25 @@ class World:
             pools.renew_torch_pool()
         self.bars.renew()
         self._settle()
+
+    def _do(self, *steps: Callable[[], object]) -> None:
+        """Do what the program is not to hear of."""
+        self.ledger.asleep = True
+        try:
+            for step in steps:
+                step()
+        except OSError as error:
+            name = error.filename or "a file"
+            raise CannotRestore(f"{name} cannot be put back: {error.strerror}") from None
+        finally:
+            self.ledger.asleep = False
+
+    def _open_all(self) -> None:
+        for file in self.files:
+            file.reopen()
+        for pipe in self.pipes:
+            pipe.reopen()
+        self.memory.map_anew({one.identity: one.fds[0][0] for one in self.files})
 
     def _check(self, fds: Sequence[int]) -> None:
         for stream, (fd, kind) in enumerate(zip(fds, _STREAMS, strict=False)):
