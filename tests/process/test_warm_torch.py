@@ -184,6 +184,8 @@ def test_what_torch_compiles_is_what_python_made_of_the_edited_text(warm):
     lines = snapshot_lines(warm)
     assert lines
     assert max(lines) <= compiles
+    status = warm.rl("warm", "status").stdout
+    assert "no snapshot: torch.compile reads the program's bytecode (at train.py:" in status
     text = COMPILES.replace("torch", "torch._dynamo", 1)  # which is loaded later otherwise
     said, line = relaunched(warm, text)
     assert (said, line) == ("tensor([4.])\ntensor([4., 4., 4.])\n", 0)

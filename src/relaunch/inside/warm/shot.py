@@ -62,8 +62,14 @@ class Camera:
         self.link = self._running(program.elapsed, program.flags.fd)
         os.register_at_fork(after_in_child=lambda: self._forked(program))
         children.watch(lambda: self._part(program))
-        self.ledger.bytecode_is_read = program.close_all
+        self.ledger.bytecode_is_read = lambda: self._close(program)
         self.ledger.first_use = lambda frame: self._edge(program.place_of(frame))
+
+    def _close(self, program: spine.Program) -> None:
+        """Take no more snapshots, and leave no trace in the program's functions."""
+        if not program.is_closed:
+            program.close_all()
+            self.refused.note(program.never, program.place_of(sys._getframe()))
 
     def _edge(self, place: str) -> None:
         """Say which statement makes the program impossible to fork: the next run stops before."""
