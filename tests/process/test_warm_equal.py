@@ -411,6 +411,17 @@ def test_a_module_that_cannot_have_snapshots_counts_as_a_file(warm):
     assert before != after
 
 
+# --- numbers of open files
+
+
+def test_the_files_of_a_program_have_their_numbers(warm):
+    lines = ["one = open('data')", "print(one.fileno(), os.pipe())", "time.sleep(0.3)"]
+    warm.write("data", "1")
+    after = ["two = open('data')", "print(two.fileno(), os.dup(0))"]
+    edit(warm, *lines, *after)
+    as_cold(warm, lambda: edit(warm, *lines, *after, "print('edited')"), at=8)
+
+
 # --- leading processes
 
 
@@ -440,3 +451,22 @@ def test_a_program_comes_to_lead_its_group_or_session_as_ever(warm, before):
         again = warm.rl("warm")
         assert f"resumed at {at} " in again.stderr
         assert told(again) == told(plain(warm))
+
+
+# --- the end
+
+
+def test_what_a_program_leaves_behind_ends_with_it(warm):
+    lines = [
+        "class One:",
+        "    def __del__(self): print('gone', self.name)",
+        "one, other = One(), One()",
+        "one.name, other.name, one.other, other.one = 'one', 'other', other, one",
+        "async def work(): pass",
+        "never = work()",
+        "time.sleep(0.3)",
+    ]
+    edit(warm, *lines)
+    before, after = as_cold(warm, end(warm, *lines), at=11)
+    assert before[1].count("gone") == 2
+    assert "never awaited" in after[2]

@@ -161,13 +161,14 @@ def test_a_host_of_somebody_else_is_not_asked(warm):
     end_all(warm)
     serve = (
         "import os, socket, sys\n"
-        "link = socket.socket(socket.AF_UNIX); link.bind(sys.argv[1]); link.listen(9)\n"
+        "link = socket.socket(socket.AF_UNIX); link.bind(sys.argv[1])\n"
         f"os.setresuid({UID}, {UID}, {UID})\n"
         "link.listen(9); print('ready', flush=True); os.read(0, 1)\n"
     )
     pipe = subprocess.PIPE
-    words = [sys.executable, "-c", serve, str(path)]
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe) as other:
+    words = [sys.executable, "-c", serve, path.name]  # an address has 107 characters
+    folder = path.parent
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder) as other:
         read_until(other, b"ready")
         done = warm.rl("warm")
     assert "resumed" not in done.stderr

@@ -7,6 +7,8 @@ import mmap
 import os
 from ctypes import memmove, memset
 
+from .aside import higher
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -30,11 +32,9 @@ class Flags:
 
     def __init__(self) -> None:
         """Map memory that can be shared by its file descriptor."""
-        fd = os.memfd_create(_PRIVATE_NAME, os.MFD_CLOEXEC)
-        os.ftruncate(fd, MOST)
-        self._map = mmap.mmap(fd, MOST)
-        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        self.fd = fd
+        self.fd = higher(_memory())
+        self._address = _mapped(self.fd)
+        self._bytes = (ctypes.c_ubyte * MOST).from_address(self._address)
 
     def flag(self, number: int) -> Any:
         """Return the object that is true while the byte is set."""
@@ -50,21 +50,34 @@ class Flags:
 
     def clear(self, number: int) -> None:
         """Ask no more at one site."""
-        self._map[number] = 0
+        self._bytes[number] = 0
 
     def separate(self) -> None:
         """Have memory of our own at the same address: after a fork it is shared with the parent."""
-        fd = os.memfd_create(_PRIVATE_NAME, os.MFD_CLOEXEC)
-        os.ftruncate(fd, MOST)
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.mmap.restype = ctypes.c_void_p
-        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-        both = mmap.PROT_READ | mmap.PROT_WRITE
-        at = libc.mmap(self._address, MOST, both, mmap.MAP_SHARED | _FIXED, fd, 0)
-        if at != self._address:
+        fd = _memory()
+        if _mapped(fd, self._address) != self._address:
             raise OSError(ctypes.get_errno(), "the flags cannot be mapped anew")
         os.dup2(fd, self.fd, inheritable=False)
         os.close(fd)
 
 
+def _memory() -> int:
+    fd = os.memfd_create(_PRIVATE_NAME, os.MFD_CLOEXEC)
+    os.ftruncate(fd, MOST)
+    return fd
+
+
+def _mapped(fd: int, at: int = 0) -> int:
+    """Map memory, at this address if one is given; not by `mmap`, which keeps a low number."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    both = mmap.PROT_READ | mmap.PROT_WRITE
+    found = libc.mmap(at, MOST, both, mmap.MAP_SHARED | (_FIXED if at else 0), fd, 0)
+    if found in (None, _FAILED):
+        raise OSError(ctypes.get_errno(), "the flags cannot be mapped")
+    return int(found)
+
+
 _FIXED = 0x10
+_FAILED = ctypes.c_void_p(-1).value

@@ -17,6 +17,7 @@ from ctypes import POINTER, PyDLL, c_int
 from time import perf_counter_ns
 
 from . import quiet
+from .aside import higher
 from .flags import MOST
 from .machine import process_name
 from .states import identity_of
@@ -30,8 +31,6 @@ _NAME = "relaunch-forked"
 _PAGE = mmap.PAGESIZE
 _LOG = _PAGE + MOST
 """The shared memory has a byte that says that somebody cannot tell, the sites, and the log."""
-_HIGH = 400
-"""Our descriptor gets a number from here on: the program's own have those they would have."""
 _LOST = "it forked a process, whose doings are not known"
 
 _errno = PyDLL(None).__errno_location
@@ -85,8 +84,7 @@ class Forked:
     def _share(self) -> None:
         fd = os.memfd_create(_NAME, os.MFD_CLOEXEC)
         try:
-            self._fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
-            os.close(fd)
+            self._fd = higher(fd)
         except OSError:
             self._fd = fd
         fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_APPEND)

@@ -25,32 +25,12 @@ def start(names: dict) -> None:
         del sys.path[0]
     package = sys.modules["_relaunch_warm"] = ModuleType("_relaunch_warm")
     package.__path__ = [here]
-    sys.meta_path.insert(0, finder_of(here))  # until all modules of ours are loaded
+    from _relaunch_warm import loader
+
+    sys.meta_path.insert(0, loader.finder_of(here))  # until all modules of ours are loaded
     from _relaunch_warm import entry
 
     entry.start(names, before, first, known)
-
-
-def finder_of(here: str) -> type:
-    """Return what finds our modules, and gives them builtins that no program can replace."""
-    import builtins
-    from importlib._bootstrap_external import SourceFileLoader, spec_from_file_location
-
-    class Loader(SourceFileLoader):
-        def exec_module(self, module: object) -> None:
-            vars(module)["__builtins__"] = ours
-            super().exec_module(module)
-
-    class Finder:
-        @staticmethod
-        def find_spec(name: str, *_: object) -> object:
-            if not name.startswith("_relaunch_warm."):
-                return None
-            path = f"{here}/{name.rpartition('.')[2]}.py"
-            return spec_from_file_location(name, path, loader=Loader(name, path))
-
-    ours = dict(vars(builtins))
-    return Finder
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 import time
 
 from . import begin, children, clocks, held, morph, refusals, sites, spine, where, wire, world
+from .aside import higher, put_aside
 from .states import identity_of
 from .waiting import Waiting, be_known_as, step_aside
 
@@ -28,6 +29,8 @@ _SETTLE = 1.0
 """Seconds that a program waits at its end for the last snapshots to be known."""
 _MOST_WRITTEN = 1000
 """So many of the files that a program wrote are told."""
+_DEPTH = 40
+"""Levels of calls that we need."""
 _PATIENCE = 0.1
 """Seconds until we try again where a snapshot was refused."""
 
@@ -38,15 +41,13 @@ class Camera:
     def __init__(self, spec: dict[str, Any]) -> None:
         """Make sure that there is a host."""
         self.spec = spec
-        self.control = spec["control"]
+        self.control = higher(spec["control"]) if spec["control"] >= 0 else -1
         self.ledger = world.Ledger()
         self.children: set[int] = set()
         self.refused = refusals.Counted(self._say)
         self.pid = os.getpid()
         self.name, self.killable = _said("comm"), _said("oom_score_adj")
-        if self.control >= 0:
-            os.set_inheritable(self.control, False)
-        self.known = os.pipe()
+        self.known = _pipe()
         """Where each snapshot says that the host knows it."""
         self.taken = 0
         begin.ensure(spec)
@@ -102,7 +103,7 @@ class Camera:
             program.hear(bytes(forked.told[: len(program.seen)]), bool(forked.told[sites.CAUGHT]))
 
     def _running(self, elapsed: float, flags: int) -> socket.socket:
-        link = wire.connect(self.spec["run"], self.spec["key"])
+        link = put_aside(wire.connect(self.spec["run"], self.spec["key"]))
         if flags >= 0:
             wire.send(link, {"op": "running", "pid": os.getpid(), "elapsed": elapsed}, [flags])
         for fd in (link.fileno(), flags, self.control, *self.known):
@@ -278,6 +279,7 @@ class Camera:
     def _why_not(self, program: spine.Program, frame: FrameType) -> str:
         if os.getpid() != self.pid:
             return "a forked child"
+        _go_down(_DEPTH)
         if program.never:
             return program.never
         if not self._has_its_lines():
@@ -321,14 +323,12 @@ class Camera:
             state.restore(order.env)
             vars(sys)["_relaunch_reports"] = order.env.get("RELAUNCH_HOOK", "")
             self.control = order.fds[3] if len(order.fds) > 3 else -1
-            if self.control >= 0:
-                os.set_inheritable(self.control, False)
             self.children = set()
             self.taken = 0
             self.refused = refusals.Counted(self._say)
             for fd in self.known:
                 os.close(fd)
-            self.known = os.pipe()
+            self.known = _pipe()
             self.pid = os.getpid()
             program.began = time.perf_counter() - elapsed
             program.spent = 0.0
@@ -342,6 +342,17 @@ class Camera:
         order.answer("")
         if self.control >= 0 and os.read(self.control, 8) != b"go":
             os._exit(0)  # who would have shown our output is gone
+
+
+def _go_down(levels: int) -> None:
+    """RecursionError if the program is so deep that what we do after a fork would fail."""
+    if levels:
+        _go_down(levels - 1)
+
+
+def _pipe() -> tuple[int, int]:
+    near, far = os.pipe()
+    return higher(near), higher(far)
 
 
 def _wait_for(ready: Sequence[int], is_needed: bool) -> None:

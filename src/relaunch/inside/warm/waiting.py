@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import resource
 import select
 import socket
 
 from . import spine, wire
+from .aside import higher, put_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .loaded import Loaded
-
-_HIGH = 500
-"""Numbers of files that are ours begin here while those of the program come back."""
 
 
 class Order:
@@ -33,8 +29,8 @@ class Order:
 
     def step_aside(self) -> None:
         """Leave the low numbers of files to the program, whose own are about to come back."""
-        self._line = socket.socket(fileno=_higher(self._line.detach()))
-        self.fds[3:] = [_higher(fd) for fd in self.fds[3:]]
+        self._line = put_aside(self._line)
+        self.fds[3:] = [higher(fd) for fd in self.fds[3:]]
 
     def answer(self, why: str) -> None:
         """Say that it goes on, or why not."""
@@ -169,14 +165,6 @@ def be_known_as(name: str, killable: str) -> None:
     """Say who we are to those who list processes, and to who ends some when memory is short."""
     _tell("comm", name)
     _tell("oom_score_adj", killable)
-
-
-def _higher(fd: int) -> int:
-    """Give a file a number that programs do not come to."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    new = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH if most > 2 * _HIGH else most // 2)
-    os.close(fd)
-    return new
 
 
 def _tell(name: str, text: str) -> None:
