@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -161,15 +162,31 @@ class Warm(Plain):
         return self._launch((self.rl, "warm", "--", *self.program.words), edit)
 
     def stop(self) -> None:
-        """End its snapshots."""
-        subprocess.run(
-            [self.rl, "warm", "stop"],
+        """End its snapshots, and wait until their memory is free again."""
+        pids = self.pids()
+        self._say("stop")
+        deadline = time.monotonic() + PATIENCE_S
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):
+            if time.monotonic() > deadline:
+                raise Unmeasured(f"{self.name}: its snapshots do not end")
+            time.sleep(0.02)
+
+    def pids(self) -> list[int]:
+        """List the processes of its snapshots and of their host."""
+        said = json.loads(self._say("status", "--json") or "{}")
+        hosts = said.get("programs", [])
+        return [one["pid"] for host in hosts for one in (host, *host["snapshots"])]
+
+    def _say(self, *words: str) -> str:
+        return subprocess.run(
+            [self.rl, "warm", *words],
             cwd=self.folder,
             env=dict(self.env),
             capture_output=True,
+            text=True,
             timeout=PATIENCE_S,
             check=False,
-        )
+        ).stdout
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -196,8 +195,8 @@ def cold(bench: Bench) -> Table:
         columns=("launched as", "median ms", "least ms", "ended ms"),
         figure="x python",
         notes=[
-            "The flat script. Ratios are of the medians to the edited line's output; before each "
-            "`rl warm` its snapshots are ended."
+            "The flat script. Ratios are of the medians to the edited line's output; they take "
+            "turns, and the snapshots of `rl warm` are ended before anybody else runs."
         ],
     )
     program = _script(bench, heavy.flat)
@@ -225,12 +224,14 @@ def cold(bench: Bench) -> Table:
     try:
         for one in everyone:
             one.start()
+        warm.stop()
         for edit in range(1, _COLD_TIMES * bench.rounds + 1):
-            for one in everyone:
-                one.stop()
+            turn = edit % len(everyone)
+            for one in everyone[turn:] + everyone[:turn]:  # so that all come after each other
                 one.program.save(one.folder, edit)
                 found = warm.cold(edit) if one is warm else one.launch(edit)
                 seen[one.name].append(found)
+                one.stop()
     finally:
         for one in everyone:
             one.stop()
@@ -558,44 +559,14 @@ def _remarks(ours: Series) -> list[str]:
 
 def _resident_gb(warm: Warm) -> float:
     """Return the memory of the largest snapshot."""
-    said = subprocess.run(
-        [warm.rl, "warm", "status", "--json"],
-        cwd=warm.folder,
-        env=dict(warm.env),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     found = 0.0
-    for pid in _pids(said.stdout):
+    for pid in warm.pids():
         try:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         except OSError:
             continue
         kilobytes = [int(line.split()[1]) for line in lines if line.startswith("Rss:")]
         found = max(found, sum(kilobytes) * 1024 / _GB)
-    return found
-
-
-def _pids(text: str) -> list[int]:
-    """Find all `pid` in JSON, one document or one per line."""
-    found: list[int] = []
-
-    def walk(value: Any) -> None:
-        if isinstance(value, dict):
-            if isinstance(value.get("pid"), int):
-                found.append(value["pid"])
-            for inner in value.values():
-                walk(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                walk(inner)
-
-    for part in [text] if text.count("\n") < 2 else [text, *text.splitlines()]:
-        try:
-            walk(json.loads(part))
-        except ValueError:
-            continue
     return found
 
 
