@@ -265,7 +265,7 @@ def test_functions_with_parameters_for_types(warm):
     python = PYTHONS["3.12"]
     lines = ["def one[T](x: T) -> T:", "    y = x", "    return y", "print(one(1))"]
     edit(warm, *lines)
-    warm.rl("warm", "--", python, "train.py")
+    warm.rl("warm", "--at", "train.py:5", "--", python, "train.py")
     edit(warm, *lines[:2], "    y, z = x, 2", *lines[2:])
     again = warm.rl("warm")
     assert "resumed at train.py:5 " in again.stderr
@@ -470,3 +470,38 @@ def test_what_a_program_leaves_behind_ends_with_it(warm):
     before, after = as_cold(warm, end(warm, *lines), at=11)
     assert before[1].count("gone") == 2
     assert "never awaited" in after[2]
+
+
+def test_a_script_is_warned_of_in_each_cold_run(warm):
+    edit(warm, "print(1 is 1)", r"print('\d')")
+    for _ in range(2):
+        done = first(warm)
+        assert "rl: cold" in done.stderr
+        assert 'SyntaxWarning: "is" with' in done.stderr
+        assert told(done) == told(plain(warm))
+        warm.rl("warm", "stop")
+
+
+def test_who_collects_garbage_finds_none_of_ours(warm):
+    lines = ["import gc", "def work():", "    return gc.collect()", "work()", "time.sleep(0.3)"]
+    edit(warm, *lines, "print(gc.collect())")
+    change = lambda: edit(warm, *lines, "print(work())", "print(gc.collect())")  # noqa: E731
+    as_cold(warm, change, at=10)
+
+
+def test_variables_go_in_the_order_of_the_edited_function(warm):
+    text = f"""{BEGIN}class Thing:
+    def __init__(self, name):
+        self.name = name
+    def __del__(self):
+        time.sleep(0.1)
+        print("gone", self.name)
+def work():
+    one = Thing("one")
+    two = Thing("two")
+    return 1
+print(work())
+"""
+    warm.write("train.py", text)
+    hidden = text.replace("return 1\n", "return 1\n    def three(): return one\n")
+    as_cold(warm, lambda: warm.write("train.py", hidden), at=10)

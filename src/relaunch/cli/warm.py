@@ -132,6 +132,8 @@ def place(text: str) -> str:
     except OSError as error:
         raise UsageError(f"--at: {file}: {error.strerror}", hint="rl warm --at FILE:LINE") from None
     except (SyntaxError, ValueError):
+        if file.endswith(".py"):  # it may be for a newer Python than ours
+            return f"{os.path.abspath(file)}:{line}"
         raise UsageError(f"--at: {file} is no Python that can be read", hint="rl warm") from None
     below = [one for one in lines if one >= int(line)]
     if not below or not int(line):

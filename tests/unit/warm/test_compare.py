@@ -102,6 +102,18 @@ def test_a_name_that_becomes_local_is_another_variable() -> None:
     assert "`n` means another variable" in why
 
 
+HIDDEN = (
+    "def f(a):\n    b = [a]\n    c = [b]\n    return c\n    def g(): return b\nf(1)\nprint(2)\n"
+)
+
+
+@pytest.mark.parametrize(("ran", "is_valid"), [((1, 2, 3, 4), False), ((1, 2, 3), True)])
+def test_a_function_that_ended_let_go_of_its_variables_in_their_order(ran, is_valid) -> None:
+    old = Source(HIDDEN.replace("    def g(): return b\n", ""), "a.py")
+    why, _ = compare(old, Source(HIDDEN, "a.py"), _seen(old, *ran, 5))
+    assert why == ("" if is_valid else "line 1: its variables are in another order now")
+
+
 def test_an_unentered_function_must_keep_the_variables_around_it() -> None:
     text = (
         "def f():\n    a = b = 1\n    def g():\n        return a\n    print(0)\n    return g\nf()\n"

@@ -25,6 +25,10 @@ def _source(name: str) -> Source:
     return Source(Path(spec.origin).read_text(), spec.origin)
 
 
+def _stencil(source: Source) -> sites.Stencil:
+    return sites.stencil(sites.instrument(source.tree, source.blocks), source.blocks, source.file)
+
+
 def _run(source: Source, ask: bool) -> tuple[types.ModuleType, list[int]]:
     """Run a module with sites; with `ask`, every one of them calls `stop`."""
     stopped: list[int] = []
@@ -33,7 +37,7 @@ def _run(source: Source, ask: bool) -> tuple[types.ModuleType, list[int]]:
         stopped.append(number)
 
     stop.__name__ = sites.STOP
-    one = sites.stencil(sites.instrument(source.tree), source.file)
+    one = _stencil(source)
     code, _ = sites.bound(marshal.loads(marshal.dumps(one)), 1000, lambda _: ask, stop)
     module = types.ModuleType("sited")
     module.__file__ = source.file
@@ -67,7 +71,7 @@ def test_a_function_with_sites_does_what_it_did() -> None:
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "textwrap"])  # has dead code
 def test_each_stop_is_found_in_the_bytes(name: str) -> None:
     source = _source(name)
-    stencil = sites.stencil(sites.instrument(source.tree), source.file)
+    stencil = _stencil(source)
 
     def stop(number: int) -> None:
         raise AssertionError(number)

@@ -18,7 +18,8 @@ TEXT = "def f(x):\n    y = x + 1\n    return y\n\n\nz = f(1)\n"
 
 
 def made(text: str = TEXT, file: str = "a.py") -> sites.Stencil:
-    return sites.stencil(sites.instrument(Source(text, file).tree), file)
+    source = Source(text, file)
+    return sites.stencil(sites.instrument(source.tree, source.blocks), source.blocks, file)
 
 
 @pytest.fixture

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 import symtable
+import warnings
 
-from . import sites
+from . import morph, sites
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from types import CodeType
     from typing import Any
 
 LINES = (
@@ -44,7 +46,22 @@ _TRANSPARENT_PAIRS = frozenset(
 _ROOM = 40
 """So many variables more have room in a frame; a few are left for a deeper stack."""
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+_NO_WARNINGS = ("ignore", None, Warning, None, 0)
 _LAYOUT = ("type_comment", "type_ignores")
+
+
+class Unwarned:
+    """While something is compiled of whose doubtful parts somebody was warned before.
+
+    Not by the functions of `warnings`: they would forget what was told once.
+    """
+
+    def __enter__(self) -> None:
+        self._filters: list[Any] = warnings.filters  # type: ignore[assignment]
+        self._filters.insert(0, _NO_WARNINGS)
+
+    def __exit__(self, *_: object) -> None:
+        self._filters.remove(_NO_WARNINGS)
 
 
 class Moves:
@@ -75,15 +92,38 @@ class Moves:
 class Source:
     """A file's text with what is read from it."""
 
-    def __init__(self, text: str, file: str) -> None:
-        """Parse the file; SyntaxError as Python would say it."""
+    tree: ast.Module
+    lines: list[str]
+    blocks: list[sites.Block]
+    first: dict[int, int]
+
+    def __init__(self, text: str, file: str, size: int = -1) -> None:
+        """Parse the file; SyntaxError as Python would say it.
+
+        One whose `size` is known is parsed when somebody looks into it.
+        """
         self.text = text
         self.file = file
-        self.tree = ast.parse(text, file)
-        self.lines = text.split("\n")
+        self.size = size
+        """How many sites it has."""
+        self._tables: dict[tuple[str, int], symtable.SymbolTable] | None = None
+        self._codes: dict[tuple[str, int], CodeType] | None = None
+        if size < 0:
+            self._parse()
+            self.size = self.blocks[-1].end + 1 if self.blocks else 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Source.__annotations__:
+            raise AttributeError(name)
+        with Unwarned():
+            self._parse()
+        return vars(self)[name]
+
+    def _parse(self) -> None:
+        self.tree = ast.parse(self.text, self.file)
+        self.lines = self.text.split("\n")
         self.blocks = sites.blocks(self.tree)
         self.first = {id(block.body): block.first for block in self.blocks}
-        self._tables: dict[tuple[str, int], symtable.SymbolTable] | None = None
 
     @property
     def digest(self) -> str:
@@ -92,10 +132,15 @@ class Source:
 
         return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
-    @property
-    def size(self) -> int:
-        """How many sites it has."""
-        return sum(len(block.body) + 1 for block in self.blocks)
+    def code(self, function: ast.stmt) -> CodeType | None:
+        """Return what Python makes of a function."""
+        if self._codes is None:
+            with Unwarned():
+                whole = compile(self.text, self.file, "exec", dont_inherit=True)
+            self._codes = {
+                (code.co_name, code.co_firstlineno): code for code in sites.codes_of(whole)
+            }
+        return self._codes.get((function.name, _first_line(function)))  # type: ignore[attr-defined]
 
     def table(self, function: ast.stmt) -> symtable.SymbolTable | None:
         """Return what the names of a function mean."""
@@ -279,7 +324,34 @@ class _Comparison:
             self.seen[number] for number in range(first, first + len(old.body) + 1)
         )
         why = self._names(old, new, entered) if self.names else ""
-        return why or (self.block(old.body, new.body) if entered else "")
+        why = why or (self.block(old.body, new.body) if entered else "")
+        if not why and self.names and entered and self._may_have_ended(old):
+            why = self._order(old, new)
+        return why
+
+    def _may_have_ended(self, function: Any) -> bool:
+        """Tell whether an entered function may have returned, and let go of its variables."""
+        first = self.old.first.get(id(function.body))
+        if first is None or self.seen[first + len(function.body)]:
+            return True
+        for body in _bodies_within(function):
+            first = self.old.first.get(id(body))
+            for index, statement in enumerate(body):
+                is_end = isinstance(statement, (ast.Return, ast.Raise))
+                if is_end and (first is None or self.seen[first + index]):
+                    return True
+        return False
+
+    def _order(self, old: Any, new: Any) -> str:
+        """Say if a function lets go of its variables in another order now."""
+        codes = self.old.code(old), self.new.code(new)
+        if None in codes:
+            return f"{self._at(old)} was edited"
+        then, now = (morph.variables(code)[0] for code in codes if code is not None)
+        both = {*then} & {*now}
+        if [name for name in then if name in both] == [name for name in now if name in both]:
+            return ""
+        return f"{self._at(old)}: its variables are in another order now"
 
     def _names(self, old: Any, new: Any, entered: bool) -> str:
         """Say if a name in a function means something else now, as when it became local."""
@@ -334,6 +406,15 @@ class _Comparison:
 
     def _at(self, node: ast.AST) -> str:
         return f"line {getattr(node, 'lineno', 0)}"
+
+
+def _bodies_within(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Give the blocks of a function, without those of functions and classes in it."""
+    for _, body in sites.bodies(node):
+        yield body
+        for statement in body:
+            if not isinstance(statement, (*sites.FUNCTIONS, ast.ClassDef)):
+                yield from _bodies_within(statement)
 
 
 def same(old: ast.AST, new: ast.AST) -> bool:

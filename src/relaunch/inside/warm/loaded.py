@@ -28,21 +28,20 @@ class Loaded:
         source: compare.Source,
         first: int,
         code: CodeType,
+        stencil: sites.Stencil,
         skips: sites.Skips,
         rewrite: Rewrite | None,
     ) -> None:
+        _, _, lines, doors = stencil
         self.rewrite = rewrite
         self.source = source
         self.first = first
-        self.end = first + source.size
+        self.end = first + len(lines)
         self.code = code
         self.stale = False
-        self.doors = frozenset(
-            first + block.first + sites.is_prelude(0, block.body[0])
-            for block in source.blocks
-            if block.repeats
-        )
+        self.doors = frozenset(first + number for number in doors)
         """The first sites of functions and loops: by them comes what runs for long."""
+        self._lines = lines
         self._skips = skips
         self._closed: dict[int, list[CodeType]] = {}
 
@@ -93,17 +92,17 @@ class Loaded:
         ]
         return max(found, default=line)
 
-    def place(self, number: int) -> tuple[tuple[Any, ...], int, int]:
-        """Return block, index and line of a site."""
+    def place(self, number: int) -> tuple[tuple[Any, ...], int]:
+        """Return block and index of a site."""
         number -= self.first
         for block in reversed(self.source.blocks):
             if block.first <= number:
-                index = number - block.first
-                after = index >= len(block.body)
-                statement = block.body[-1 if after else index]
-                line = (statement.end_lineno or 0) if after else statement.lineno
-                return block.path, index, line
+                return block.path, number - block.first
         raise CannotResume("no such place")
+
+    def line(self, number: int) -> int:
+        """Return the line of a site."""
+        return self._lines[number - self.first]
 
     def is_named(self, name: str) -> bool:
         """Tell whether a person would call the file so: by its path, or the end of it."""

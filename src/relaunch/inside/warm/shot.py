@@ -181,7 +181,7 @@ class Camera:
     ) -> dict[str, Any]:
         """Say what a snapshot is, for the host."""
         loaded = program.version(number)
-        line = loaded.place(number)[2]
+        line = loaded.line(number)
         files = {
             file: [one.first, one.source.digest]
             for file, one in program.files.items()
@@ -212,7 +212,7 @@ class Camera:
             return
         if os.getpid() == self.pid:
             loaded = program.version(number)
-            self.refused.note(why, f"{loaded.source.file}:{loaded.place(number)[2]}")
+            self.refused.note(why, f"{loaded.source.file}:{loaded.line(number)}")
         program.wait(_PATIENCE)
 
     def _fork(self, apart: bool) -> int:

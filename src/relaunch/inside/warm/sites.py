@@ -124,9 +124,9 @@ def _can_stop(field: Any) -> bool:
     return bool(field != "finalbody" and field[0] != "handler")
 
 
-def instrument(tree: ast.Module) -> ast.Module:
-    """Return the file with a question at each site, numbered from zero; the tree stays as is."""
-    return _Rewriter(blocks(tree)).file(tree)
+def instrument(tree: ast.Module, found: list[Block]) -> ast.Module:
+    """Return the file with a question at each site of its blocks; the tree stays as it is."""
+    return _Rewriter(found).file(tree)
 
 
 class _Rewriter:
@@ -250,16 +250,24 @@ def _at(question: Any, where: tuple[int, int]) -> ast.stmt:
 
 Skips = dict[int, "tuple[int, bytes, bytes] | None"]
 """Of sites: where the question begins, how it does, and the jump in its place."""
-Stencil = tuple[CodeType, Skips]
+Stencil = tuple[CodeType, Skips, "tuple[int, ...]", "tuple[int, ...]"]
+"""The code of a file, how its sites are closed, their lines, and those that are doors."""
 
 
-def stencil(tree: ast.Module, file: str) -> Stencil:
+def stencil(tree: ast.Module, found: list[Block], file: str) -> Stencil:
     """Compile a file with questions, and learn how each site can be closed; None if it cannot be.
 
     That is so where it stands several times. The frames have some room more than they need.
     """
     skips: Skips = {}
-    return _with_holes(compile(tree, file, "exec", dont_inherit=True), skips), skips
+    code = _with_holes(compile(tree, file, "exec", dont_inherit=True), skips)
+    lines = [
+        line
+        for block in found
+        for line in (*(one.lineno for one in block.body), block.body[-1].end_lineno or 0)
+    ]
+    doors = [block.first + is_prelude(0, block.body[0]) for block in found if block.repeats]
+    return code, skips, tuple(lines), tuple(doors)
 
 
 def _with_holes(code: CodeType, skips: Skips) -> CodeType:
@@ -294,23 +302,29 @@ def bound(
     one: Stencil, base: int, flag_of: Callable[[int], object], stop: object
 ) -> tuple[CodeType, Skips]:
     """Put flags, `stop` and the numbers from `base` on into the holes."""
+    code, skips, *_ = one
+    return (
+        _filled(code, base, flag_of, stop),
+        {_absolute(number, base): skip for number, skip in skips.items()},
+    )
 
-    def fill(const: Any) -> Any:
-        if isinstance(const, CodeType):
-            return const.replace(co_consts=tuple(map(fill, const.co_consts)))
-        if not isinstance(const, str) or not const.startswith(_HOLE):
-            return const
-        kind, number = const.split()[1:]
-        if kind == "stop":
-            return stop
-        site = absolute(int(number))
-        return site if kind == "number" else flag_of(site)
 
-    def absolute(number: int) -> int:
-        return number if number == CAUGHT else base + number
+def _filled(const: Any, base: int, flag_of: Callable[[int], object], stop: object) -> Any:
+    """Return a constant, or what belongs into its hole; no closure, which would be garbage."""
+    if isinstance(const, CodeType):
+        consts = [_filled(one, base, flag_of, stop) for one in const.co_consts]
+        return const.replace(co_consts=tuple(consts))
+    if not isinstance(const, str) or not const.startswith(_HOLE):
+        return const
+    kind, number = const.split()[1:]
+    if kind == "stop":
+        return stop
+    site = _absolute(int(number), base)
+    return site if kind == "number" else flag_of(site)
 
-    code, skips = one
-    return fill(code), {absolute(number): skip for number, skip in skips.items()}
+
+def _absolute(number: int, base: int) -> int:
+    return number if number == CAUGHT else base + number
 
 
 def _instructions(raw: bytes | bytearray) -> Iterator[tuple[int, int, int, int]]:

@@ -11,7 +11,6 @@ import copy
 import ctypes
 import linecache
 import os
-import warnings
 import weakref
 from _thread import get_ident
 from sys import _getframe
@@ -41,7 +40,6 @@ _SPACING = 0.1
 _BUSY = 3e-5
 """Seconds between two visits of a place that is so busy that even a question would be felt."""
 _GENERATORS = 0x2A0
-_NO_WARNINGS = ("ignore", None, Warning, None, 0)
 _TURNED = bytes([1, *bytes(255)])
 """To make of the sites that were passed those that were not."""
 _PROFILES = (
@@ -174,17 +172,15 @@ class Program:
         `rewrite` changes the tree before it is compiled, as pytest does with assertions. What is
         doubtful in the text is told only if nobody was warned of it yet.
         """
-        filters: list[Any] = warnings.filters  # type: ignore[assignment]
-        if is_warned_of:  # not by a function: that would forget what was told once
-            filters.insert(0, _NO_WARNINGS)
-        try:
-            return self._load(text, file, known, rewrite)
-        finally:
-            if is_warned_of:
-                filters.remove(_NO_WARNINGS)
+        if not is_warned_of:
+            return self._load(text, file, known, rewrite, is_warned_of)
+        with compare.Unwarned():
+            return self._load(text, file, known, rewrite, is_warned_of)
 
-    def _load(self, text: str, file: str, known: bytes, rewrite: Rewrite | None) -> Loaded:
-        source = compare.Source(text, file)
+    def _load(
+        self, text: str, file: str, known: bytes, rewrite: Rewrite | None, is_warned_of: bool
+    ) -> Loaded:
+        source, stencil = self._compiled(text, file, rewrite, is_warned_of)
         if any(word in text for word in compare.LINES):
             self.caught = True
         self.dissects = self.dissects or any(word in text for word in compare.CODES)
@@ -196,9 +192,8 @@ class Program:
         if any(word in text for word in _PROFILES):
             self.never, self.is_watched = "it watches which functions are called", True
         first = len(self.seen)
-        one = self._stencil(source, rewrite)
-        code, skips = sites.bound(one, first, self.flags.flag, self.call)
-        loaded = Loaded(source, first, code, skips, rewrite)
+        code, skips = sites.bound(stencil, first, self.flags.flag, self.call)
+        loaded = Loaded(source, first, code, stencil, skips, rewrite)
         self.seen += known or bytes(source.size)
         self.flags.set(loaded.first, loaded.first + 1 if self.is_watched else loaded.end)
         self.files[file] = loaded
@@ -208,19 +203,26 @@ class Program:
         self._heed(loaded)
         return loaded
 
-    def _stencil(self, source: compare.Source, rewrite: Rewrite | None) -> sites.Stencil:
-        """Return the code of a file with holes for what only this process has."""
-        text, file = source.text, source.file
-        one = self.kept.read(text, file) if rewrite is None else None
-        if one is None:
-            tree = sites.instrument(source.tree)
-            if rewrite is not None:
-                tree = copy.deepcopy(tree)
-                rewrite(tree, text)
-            one = sites.stencil(tree, file)
-            if rewrite is None:
-                self.kept.write(text, file, one)
-        return one
+    def _compiled(
+        self, text: str, file: str, rewrite: Rewrite | None, is_warned_of: bool
+    ) -> tuple[compare.Source, sites.Stencil]:
+        """Return a file, and its code with holes for what only this process has.
+
+        Only who compiles is warned, so that is kept only where nobody is to be warned any more.
+        """
+        is_kept = is_warned_of and rewrite is None
+        stencil = self.kept.read(text, file) if is_kept else None
+        if stencil is not None:
+            return compare.Source(text, file, size=len(stencil[2])), stencil
+        source = compare.Source(text, file)
+        tree = sites.instrument(source.tree, source.blocks)
+        if rewrite is not None:
+            tree = copy.deepcopy(tree)
+            rewrite(tree, text)
+        stencil = sites.stencil(tree, source.blocks, file)
+        if is_kept:
+            self.kept.write(text, file, stencil)
+        return source, stencil
 
     def want(self, places: Iterable[str]) -> None:
         """Have a snapshot at these files and lines, wherever the program still comes by."""
@@ -265,11 +267,13 @@ class Program:
                 self.told[number] = 1
             return
         if self.version(number).stale:
+            first = quiet.mark()
             mask = held.hold()
             try:
                 number = self._renew(number, _getframe(2))
             finally:
                 held.release(mask)
+            quiet.hide(first)
         if self.is_watched:
             self.part()
         self.flags.clear(number)
@@ -283,8 +287,11 @@ class Program:
             due = due or now - self.resumed > max(_WORTH, 2 * self.dearest)
         self.wanted.discard(number)
         self.edited.discard(number)
-        if due and self.shoot(self, number, _getframe(2)) and self.version(number).stale:
-            number = self._renew(number, _getframe(2))
+        if due:
+            first = quiet.mark()  # or who collects garbage would find some of ours
+            if self.shoot(self, number, _getframe(2)) and self.version(number).stale:
+                number = self._renew(number, _getframe(2))
+            quiet.hide(first)
         self.seen[number] = 1
         if number < self.told_end:
             self.told[number] = 1
@@ -385,7 +392,8 @@ class Program:
                 continue
             seen = self.seen[old.first : old.end]
             file = old.source.file  # the very text: Python knows equal files by its address
-            new_source = compare.Source(text, file)
+            with compare.Unwarned():
+                new_source = compare.Source(text, file)
             # The host has looked at names; `symtable` would cost a level of recursion here.
             why, moves = compare.compare(old.source, new_source, seen, names=False)
             if why:
@@ -425,7 +433,7 @@ class Program:
         """Give a running function its new code; returns the number of the site there."""
         old = self.version(number)
         new = self.files[old.source.file]
-        path, index, _ = old.place(number)
+        path, index = old.place(number)
         number = new.site(path, index)
         code, call = new.call_at(number, frame.f_code)
         function = morph.function_of(frame)

@@ -37,12 +37,12 @@ class Stencils:
         path = self._path(text, file)
         try:
             with open(path, "rb") as stream:
-                code, skips = marshal.loads(stream.read())
+                code, skips, lines, doors = marshal.loads(stream.read())
                 if time.time() - os.fstat(stream.fileno()).st_mtime > _FRESH_S:
                     os.utime(path)
         except (OSError, ValueError, EOFError, TypeError):
             return None
-        return code, skips
+        return code, skips, lines, doors
 
     def write(self, text: str, file: str, one: Stencil) -> None:
         """Keep what was compiled; where that cannot be, it is compiled again the next time."""
