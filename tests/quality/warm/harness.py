@@ -36,6 +36,7 @@ from typing import Any
 from tests.quality.warm import edits
 
 from relaunch.inside.warm import wire
+from relaunch.inside.warm.shot import FOR_RUNNER
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
@@ -53,7 +54,7 @@ OFTEN_S = float(os.environ.get("RELAUNCH_WARM_OFTEN", "0"))
 MOST_DIFFERENCES = 5
 """Of one program; then we stop looking for more."""
 _MARKS = 10**9
-"""A mark says also of which run it is: snapshots of a resumed run name the first one's tape."""
+"""A mark says also of which run it is."""
 _SLOW = Path(__file__).with_name("slow")
 """With it on the path, one side of each fork and thread waits, or both take turns."""
 _THREADS_AT_FORK = rb".*DeprecationWarning: This process .* is multi-threaded, .*\n(  .*\n)?"
@@ -211,6 +212,7 @@ class Warm:
         return json.dumps(
             {
                 "run": str(self.run),
+                "cache": str(self.run.with_name("code")),
                 "key": self.key,
                 "roots": [str(self.folder)],
                 "control": recorder.control_far.fileno(),
@@ -232,7 +234,10 @@ class Warm:
             run, mark = divmod(int(answer["mark"]), _MARKS)
             recorder.play(self._tape_of(run), mark)
             tape = str(recorder.tape)
-            env = {"RELAUNCH_TRIAL": tape.removesuffix(".tape")}
+            env = {
+                "RELAUNCH_TRIAL": tape.removesuffix(".tape"),
+                FOR_RUNNER: json.dumps({"tape": tape}),
+            }
             wire.send(
                 link,
                 {"op": "resume", "id": answer["resume"], "env": env, "tape": tape},
