@@ -53,6 +53,7 @@ def test_a_program_loads_what_was_kept_with_sites_of_its_own(folder: Path) -> No
         for loaded in (before, after)
     ]
     assert stops[0] == stops[1]
+    assert all(code.co_filename is after.source.file for code in sites.codes_of(after.code))
     names: dict[str, int] = {}
     exec(after.code, names)
     assert names["z"] == 2

@@ -299,21 +299,26 @@ def _with_holes(code: CodeType, skips: Skips) -> CodeType:
 
 
 def bound(
-    one: Stencil, base: int, flag_of: Callable[[int], object], stop: object
+    one: Stencil, file: str, base: int, flag_of: Callable[[int], object], stop: object
 ) -> tuple[CodeType, Skips]:
-    """Put flags, `stop` and the numbers from `base` on into the holes."""
+    """Put flags, `stop` and the numbers from `base` on into the holes.
+
+    Their file is this very text: in a traceback, Python knows equal files by their address.
+    """
     code, skips, *_ = one
     return (
-        _filled(code, base, flag_of, stop),
+        _filled(code, file, base, flag_of, stop),
         {_absolute(number, base): skip for number, skip in skips.items()},
     )
 
 
-def _filled(const: Any, base: int, flag_of: Callable[[int], object], stop: object) -> Any:
+def _filled(
+    const: Any, file: str, base: int, flag_of: Callable[[int], object], stop: object
+) -> Any:
     """Return a constant, or what belongs into its hole; no closure, which would be garbage."""
     if isinstance(const, CodeType):
-        consts = [_filled(one, base, flag_of, stop) for one in const.co_consts]
-        return const.replace(co_consts=tuple(consts))
+        consts = [_filled(one, file, base, flag_of, stop) for one in const.co_consts]
+        return const.replace(co_consts=tuple(consts), co_filename=file)
     if not isinstance(const, str) or not const.startswith(_HOLE):
         return const
     kind, number = const.split()[1:]

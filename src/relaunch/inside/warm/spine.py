@@ -192,7 +192,7 @@ class Program:
         if any(word in text for word in _PROFILES):
             self.never, self.is_watched = "it watches which functions are called", True
         first = len(self.seen)
-        code, skips = sites.bound(stencil, first, self.flags.flag, self.call)
+        code, skips = sites.bound(stencil, file, first, self.flags.flag, self.call)
         loaded = Loaded(source, first, code, stencil, skips, rewrite)
         self.seen += known or bytes(source.size)
         self.flags.set(loaded.first, loaded.first + 1 if self.is_watched else loaded.end)
