@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.supervising import wait_until
 
 from relaunch.trial.place.hold import HeldSet, Lock, repair_sets
 from relaunch.trial.place.setedit import new_set, use_set
@@ -160,6 +161,26 @@ def project_with_sets(root: Path, names: tuple[str, ...] = ("a", "b", "c")) -> P
     for link in ("conf", "data"):
         (project / link).symlink_to(f"{link}@{names[0]}")
     return project
+
+
+FLICKER = """
+import os, sys
+while True:
+    os.symlink("conf@a", sys.argv[1])
+    os.unlink(sys.argv[1])
+"""
+
+
+def test_sets_are_found_while_another_link_comes_and_goes(tmp_path: Path) -> None:
+    project = project_with_sets(tmp_path)
+    words = [sys.executable, "-c", FLICKER, str(project / ".conf.new")]
+    with subprocess.Popen(words) as other:
+        try:
+            wait_until((project / ".conf.new").is_symlink)
+            found = [find_sets(str(project), configured={}) for _ in range(5000)]
+        finally:
+            other.kill()
+    assert {len(sets.links) for sets in found} == {2}
 
 
 READER = """

@@ -93,15 +93,19 @@ def _known_links(journal: str) -> list[str]:
 
 def _visible_links(project: str) -> list[str]:
     """Return the links at the top of the project that point to a sibling `link@something`."""
-    found = []
     try:
         with os.scandir(project) as entries:
-            for entry in entries:
-                if entry.is_symlink() and os.readlink(entry.path).startswith(entry.name + "@"):
-                    found.append(entry.name)
+            found = [one.name for one in entries if one.is_symlink() and _is_of_a_set(one)]
     except OSError:
         return []
     return sorted(found)
+
+
+def _is_of_a_set(link: os.DirEntry[str]) -> bool:
+    try:
+        return os.readlink(link.path).startswith(link.name + "@")
+    except OSError:  # gone by now, as the link with which another trial moves its own
+        return False
 
 
 def remember_link(journal: str, project: str, link: str) -> None:
