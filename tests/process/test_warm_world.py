@@ -200,11 +200,11 @@ def test_a_terminal_that_the_program_sets_up_is_set_up_in_each_run(warm):
 
 
 def test_who_saw_the_size_of_the_terminal_sees_what_it_is_now(warm):
-    head = ["import os", "print(os.get_terminal_size())", *APPEND]
+    head = ["print(__import__('os').get_terminal_size())", *APPEND]  # before any snapshot
     warm.write("train.py", "\n".join(head) + f"\n{BEGIN}print('last')\n")
     assert "columns=80" in on_screen(warm)
     assert "resumed at" in on_screen(warm)
     again = on_screen(warm, size=(30, 132))
     assert "columns=132, lines=30" in again
-    assert "the terminal has another size now" in again or "resumed at train.py:2 " in again
+    assert "the terminal has another size now" in again
     assert (warm.project / "log").read_text() == "line\n" * 3

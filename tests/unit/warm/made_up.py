@@ -6,6 +6,24 @@ from typing import Any
 
 from relaunch.inside.warm import choice
 
+SCRIPT = """\
+import os
+
+def load(path):
+    if path is None:
+        return []
+    return [path]
+
+def train(data):
+    print("training", data)
+    return len(data)
+
+data = load("a")
+print("loaded")
+result = train(data)
+print(result)
+"""
+
 
 def waiting(number: int, elapsed: float, run: int = 1, **more: Any) -> choice.Snapshot:
     """Return what a host would know of one; `more` are attributes."""

@@ -15,30 +15,13 @@ from typing import Any
 
 import pytest
 from tests.supervising import wait_until
+from tests.unit.warm.made_up import SCRIPT
 
 from relaunch.inside.warm import begin, compare, ladder, machine, where, wire, world
 
 PACKAGE = Path(begin.__file__).parent
 PYTHON = os.environ.get("RELAUNCH_WARM_PYTHON", sys.executable)
 PATIENCE_S = 20.0
-
-SCRIPT = """\
-import os
-
-def load(path):
-    if path is None:
-        return []
-    return [path]
-
-def train(data):
-    print("training", data)
-    return len(data)
-
-data = load("a")
-print("loaded")
-result = train(data)
-print(result)
-"""
 
 ACTOR = '''
 """Plays a program: has a host, runs, and leaves snapshots that go on when they are told to."""

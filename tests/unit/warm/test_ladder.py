@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tests.unit.warm.made_up import waiting
+from tests.unit.warm.made_up import SCRIPT, waiting
 
 from relaunch.inside.warm import choice, compare, ladder
-
-SCRIPT = """\
-import os
-
-def load(path):
-    if path is None:
-        return []
-    return [path]
-
-def train(data):
-    print("training", data)
-    return len(data)
-
-data = load("a")
-print("loaded")
-result = train(data)
-print(result)
-"""
 
 
 def dropped(*snapshots: choice.Snapshot, short: bool = False) -> str | None:
