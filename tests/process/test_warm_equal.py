@@ -505,3 +505,18 @@ print(work())
     warm.write("train.py", text)
     hidden = text.replace("return 1\n", "return 1\n    def three(): return one\n")
     as_cold(warm, lambda: warm.write("train.py", hidden), at=10)
+
+
+def test_no_object_of_the_program_is_asked_whether_it_is_true(warm):
+    lines = [
+        "import logging",
+        "class Memory(logging.Handler):",
+        "    def __len__(self):",
+        "        print('asked')",
+        "        return 1",
+        "    def emit(self, record): pass",
+        "logging.getLogger().addHandler(Memory())",
+        "time.sleep(0.3)",
+    ]
+    edit(warm, *lines, "print(1)")
+    as_cold(warm, lambda: edit(warm, *lines, "print(2)"), at=12)

@@ -530,8 +530,10 @@ def _logs_lines() -> bool:
     for reference in [*getattr(logging, "_handlerList", ())]:
         handler = reference()
         formatter = getattr(handler, "formatter", None)
-        layout = getattr(formatter, "_fmt", "") or ""
-        if "lineno" in layout or any(one.__name__ == "RichHandler" for one in type(handler).mro()):
+        layout = getattr(formatter, "_fmt", "")
+        if (isinstance(layout, str) and "lineno" in layout) or any(
+            one.__name__ == "RichHandler" for one in type(handler).mro()
+        ):
             return True
         if any(_looks_at_records(type(one), "format", "emit") for one in (handler, formatter)):
             return True

@@ -113,7 +113,8 @@ def _logging() -> str:
     logging: Any = sys.modules.get("logging")
     if logging is None:
         return ""
-    locks = [logging._lock, *(one.lock for ref in logging._handlerList if (one := ref()))]
+    handlers = [ref() for ref in logging._handlerList]
+    locks = [logging._lock, *(one.lock for one in handlers if one is not None)]
     held = any(lock is not None and lock._is_owned() for lock in locks)
     return "a log record is being written" if held else ""
 
