@@ -520,3 +520,22 @@ def test_no_object_of_the_program_is_asked_whether_it_is_true(warm):
     ]
     edit(warm, *lines, "print(1)")
     as_cold(warm, lambda: edit(warm, *lines, "print(2)"), at=12)
+
+
+def test_the_deepest_call_of_all_does_not_fail_of_us(warm):
+    text = f"""{BEGIN}import sys
+sys.setrecursionlimit(200)
+def deep(n):
+    try:
+        return deep(n + 1)
+    except RecursionError as error:
+        print("caught", error)
+    reached = n
+    return reached
+time.sleep(0.3)
+print(deep(0))
+print("end")
+"""
+    warm.write("train.py", text)
+    assert told(first(warm)) == told(plain(warm))
+    as_cold(warm, lambda: warm.write("train.py", text.replace("end", "done")), at=14)

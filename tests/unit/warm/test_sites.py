@@ -38,7 +38,9 @@ def _run(source: Source, ask: bool) -> tuple[types.ModuleType, list[int]]:
 
     stop.__name__ = sites.STOP
     one = _stencil(source)
-    code, _ = sites.bound(marshal.loads(marshal.dumps(one)), source.file, 1000, lambda _: ask, stop)
+    code, _ = sites.bound(
+        marshal.loads(marshal.dumps(one)), source.file, 1000, lambda _: ask, stop, {}
+    )
     module = types.ModuleType("sited")
     module.__file__ = source.file
     exec(code, vars(module))
@@ -77,7 +79,7 @@ def test_each_stop_is_found_in_the_bytes(name: str) -> None:
         raise AssertionError(number)
 
     stop.__name__ = sites.STOP
-    code, _ = sites.bound(stencil, source.file, 0, lambda _: False, stop)
+    code, _ = sites.bound(stencil, source.file, 0, lambda _: False, stop, {})
     found: dict[int, int] = {}
     for one in sites.codes_of(code):
         assert not [word for word in one.co_names if word.startswith("__rl_")]

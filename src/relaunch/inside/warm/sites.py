@@ -30,6 +30,9 @@ CAUGHT = (1 << 20) - 1
 _FLAG = "__rl_flag_%d__"
 _HOLE = chr(0) + "rl "  # which no file says, not even this one
 _FLAG_HOLE, _STOP_HOLE, _NUMBER_HOLE = (f"{_HOLE}{kind} %d" for kind in ("flag", "stop", "number"))
+_DEEP, _PASSED = "__rl_deep__", "__rl_passed__"
+"""What says that a frame is too deep for a call of ours, and where it is then noted."""
+_OTHER_HOLES = {STOP: _STOP_HOLE % 0, _DEEP: f"{_HOLE}deep 0", _PASSED: f"{_HOLE}passed 0"}
 _CACHE, _CALL, _EXTENDED, _JUMP, _LOAD_CONST, _LOAD_GLOBAL, _LOAD_NAME, _NOP, _PUSH_NULL = (
     opmap[name]
     for name in ("CACHE", "CALL", "EXTENDED_ARG", "JUMP_FORWARD", "LOAD_CONST", "LOAD_GLOBAL",
@@ -133,6 +136,8 @@ class _Rewriter:
     def __init__(self, found: list[Block]) -> None:
         self.numbers = {id(block.body): block.first for block in found}
         self.questions = _questions(found[-1].end + 1 if found else 0)
+        self.after_handlers = False
+        """Whether this function may have caught an exception before it comes here."""
 
     def file(self, tree: ast.Module) -> ast.Module:
         new = copy.copy(tree)
@@ -147,16 +152,32 @@ class _Rewriter:
         out: list[ast.stmt] = []
         for number, statement in enumerate(body):
             if not is_prelude(number, statement):
-                out.append(_at(self.questions[first + number], _start_of(statement)))
+                out.append(_at(self.question(first + number), _start_of(statement)))
             out.append(self.statement(statement))
-        out.append(_at(self.questions[first + len(body)], _end_of(body[-1])))
+        out.append(_at(self.question(first + len(body)), _end_of(body[-1])))
         return out
+
+    def question(self, number: int) -> ast.stmt:
+        """Return the question of a site, guarded where the first to come may be as deep as can be.
+
+        That is who caught a RecursionError: others came there before, in a call of less depth.
+        """
+        return _guarded(number) if self.after_handlers else self.questions[number]
 
     def statement(self, statement: ast.stmt) -> ast.stmt:
         """Copy a statement with questions in its blocks."""
         below = list(bodies(statement))
         if not below:
             return statement
+        outside = self.after_handlers
+        if isinstance(statement, FUNCTIONS):
+            self.after_handlers = False
+        new: Any = self._copied(statement, below)
+        if isinstance(statement, FUNCTIONS):
+            self.after_handlers = outside
+        return new  # type: ignore[no-any-return]
+
+    def _copied(self, statement: ast.stmt, below: list[tuple[Any, list[ast.stmt]]]) -> Any:
         new: Any = copy.copy(statement)
         for field, body in below:
             asked = self.block(body)
@@ -166,9 +187,10 @@ class _Rewriter:
                 new.cases = _replaced(new.cases, field[1], asked)
             else:
                 if _looks_into(statement.handlers[field[1]]):  # type: ignore[attr-defined]
-                    asked.insert(0, _at(_one_question(CAUGHT), _start_of(body[0])))
+                    asked.insert(0, _at(_guarded(CAUGHT), _start_of(body[0])))
                 new.handlers = _replaced(new.handlers, field[1], asked)
-        return new  # type: ignore[no-any-return]
+        self.after_handlers = self.after_handlers or bool(getattr(new, "handlers", ()))
+        return new
 
 
 def _looks_into(handler: ast.ExceptHandler) -> bool:
@@ -225,12 +247,18 @@ def _questions(count: int) -> list[ast.stmt]:
     return ast.parse(text).body
 
 
-def _one_question(number: int) -> ast.stmt:
-    return ast.parse(_written(number)).body[0]
-
-
 def _written(number: int) -> str:
     return f"if {_FLAG % number}.x: {STOP}.x({_NUMBER_HOLE % number!r})\n"
+
+
+def _guarded(number: int) -> ast.stmt:
+    """Return a question that notes, without a call, that no call of ours is possible here."""
+    site = repr(_NUMBER_HOLE % number)
+    text = (
+        f"if {_FLAG % number}.x:\n try: {STOP}.x({site})\n"
+        f" except {_DEEP}.x: {_PASSED}.x[{site}] = 1\n"
+    )
+    return ast.parse(text).body[0]
 
 
 def _at(question: Any, where: tuple[int, int]) -> ast.stmt:
@@ -238,8 +266,11 @@ def _at(question: Any, where: tuple[int, int]) -> ast.stmt:
     line, column = where
     at = {"lineno": line, "end_lineno": line, "col_offset": column, "end_col_offset": column}
     flag, told = question.test, question.body[0]
-    call = told.value
-    every = (question, flag, flag.value, told, call, call.func, call.func.value, call.args[0])
+    call: Any = getattr(told, "value", None)
+    if call is None:
+        every = [node for node in ast.walk(question) if "lineno" in node._attributes]
+    else:
+        every = [question, flag, flag.value, told, call, call.func, call.func.value, call.args[0]]
     for node in every:
         vars(node).update(at)
     return question  # type: ignore[no-any-return]
@@ -275,20 +306,20 @@ def _with_holes(code: CodeType, skips: Skips) -> CodeType:
     consts = [_with_holes(c, skips) if isinstance(c, CodeType) else c for c in code.co_consts]
     ours = {n: name for n, name in enumerate(code.co_names) if name.startswith("__rl_")}
     raw = bytearray(code.co_code)
-    stop_at = -1
+    others: dict[str, int] = {}
     for start, end, index, skip in _loads(raw, ours) if ours else ():
         name = ours[index]
-        if name != STOP:
+        if name not in _OTHER_HOLES:
             number = int(name[len(_FLAG) - 4 : -2])
             _write(raw, start, end, len(consts), called=False)
             question = bytes(raw[start : start + len(skip)])
             skips[number] = None if number in skips else (start, question, skip)
             consts.append(_FLAG_HOLE % number)
             continue
-        if stop_at < 0:
-            stop_at = len(consts)
-            consts.append(_STOP_HOLE % 0)
-        _write(raw, start, end, stop_at, called=True)
+        if name not in others:
+            others[name] = len(consts)
+            consts.append(_OTHER_HOLES[name])
+        _write(raw, start, end, others[name], called=name == STOP)
     names = tuple("" if n in ours else name for n, name in enumerate(code.co_names))
     return code.replace(
         co_code=bytes(raw),
@@ -299,31 +330,31 @@ def _with_holes(code: CodeType, skips: Skips) -> CodeType:
 
 
 def bound(
-    one: Stencil, file: str, base: int, flag_of: Callable[[int], object], stop: object
+    one: Stencil, file: str, base: int, flag_of: Callable[[int], object], *others: object
 ) -> tuple[CodeType, Skips]:
-    """Put flags, `stop` and the numbers from `base` on into the holes.
+    """Put flags, `stop`, what notes that a site is too deep, and the numbers into the holes.
 
     Their file is this very text: in a traceback, Python knows equal files by their address.
     """
     code, skips, *_ = one
     return (
-        _filled(code, file, base, flag_of, stop),
+        _filled(code, file, base, flag_of, *others),
         {_absolute(number, base): skip for number, skip in skips.items()},
     )
 
 
 def _filled(
-    const: Any, file: str, base: int, flag_of: Callable[[int], object], stop: object
+    const: Any, file: str, base: int, flag_of: Callable[[int], object], stop: object, deep: object
 ) -> Any:
     """Return a constant, or what belongs into its hole; no closure, which would be garbage."""
     if isinstance(const, CodeType):
-        consts = [_filled(one, file, base, flag_of, stop) for one in const.co_consts]
+        consts = [_filled(one, file, base, flag_of, stop, deep) for one in const.co_consts]
         return const.replace(co_consts=tuple(consts), co_filename=file)
     if not isinstance(const, str) or not const.startswith(_HOLE):
         return const
     kind, number = const.split()[1:]
-    if kind == "stop":
-        return stop
+    if kind in ("stop", "deep", "passed"):
+        return {"stop": stop, "deep": RecursionError, "passed": deep}[kind]
     site = _absolute(int(number), base)
     return site if kind == "number" else flag_of(site)
 

@@ -94,6 +94,8 @@ class Program:
         """In a forked child: where the program itself sees by which sites it came."""
         self.told_end = 0
         """The sites that both know by the same numbers."""
+        self.deep: dict[int, int] = {}
+        """Sites that the program passed as deep as it can be, where it could not call us."""
         self.caught = False
         """The program may know the numbers of its lines, as from an exception that it caught."""
         self.dissects = False
@@ -192,7 +194,7 @@ class Program:
         if any(word in text for word in _PROFILES):
             self.never, self.is_watched = "it watches which functions are called", True
         first = len(self.seen)
-        code, skips = sites.bound(stencil, file, first, self.flags.flag, self.call)
+        code, skips = sites.bound(stencil, file, first, self.flags.flag, self.call, self.deep)
         loaded = Loaded(source, first, code, stencil, skips, rewrite)
         self.seen += known or bytes(source.size)
         self.flags.set(loaded.first, loaded.first + 1 if self.is_watched else loaded.end)
@@ -260,6 +262,8 @@ class Program:
 
     def stop(self, number: int) -> None:
         """Look what is to be done here, in the frame that is two above."""
+        if self.deep:
+            self._count_deep()
         if number == sites.CAUGHT:
             self.caught = True
             self.flags.clear(number)
@@ -339,6 +343,21 @@ class Program:
             give_up("it is too deep to be edited")
         self.seen[number] = 1
         if number < self.told_end:
+            self.told[number] = 1
+
+    def _count_deep(self) -> None:
+        """Count what was passed meanwhile."""
+        while self.deep:
+            number, _ = self.deep.popitem()
+            if number == sites.CAUGHT:
+                self.caught = True
+            else:
+                self.seen[number] = 1
+            if number == sites.CAUGHT or number < self.told_end:
+                self._tell(number)
+
+    def _tell(self, number: int) -> None:
+        if self.told_end:
             self.told[number] = 1
 
     def tell(self, told: Any, shoot: Callable[[Program, int, FrameType], bool]) -> None:
