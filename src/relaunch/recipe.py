@@ -15,6 +15,31 @@ class Limits(Record):
     timeout_s: float | None = None
 
 
+class Probe(Record):
+    """A question at a line or function of the program, asked without editing it."""
+
+    kind: str
+    """peek, log, count, where, who, sleep, break, die"""
+    file: str
+    """Where it really is: absolute, links followed."""
+    line: int = 0
+    function: str = ""
+    """Qualified, as `GPT.forward`; instead of a line."""
+    after: bool = False
+    """Once the line has been run, or the function returns."""
+    exprs: tuple[str, ...] = ()
+    condition: str = ""
+    every: int = 0
+    first: int = 0
+    last: int = 0
+    seconds: float = 0.0
+    """Of a sleep."""
+    text: str = ""
+    """Of a log: what to say, with `{expressions}` in it."""
+    label: str = ""
+    """What a person calls the place: `train.py:88`."""
+
+
 class Recipe(Record):
     """One trial to run, complete: nothing else decides how it starts."""
 
@@ -48,3 +73,5 @@ class Recipe(Record):
     """What its snapshots may take together, as `4G` or `30%`; empty leaves it to the settings."""
     warm_idle_s: float = 0.0
     """Without use its snapshots end after so long; 0 leaves it to the settings."""
+    probes: tuple[Probe, ...] = ()
+    """What to look at while it runs."""

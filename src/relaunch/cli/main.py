@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 VERBS = {
     "run": "run it once, cleanly, and remember what was tested",
     "warm": "after an edit, go on from the last place that the edit leaves as it was",
+    "probe": "what is x there? values, pauses, counts at a line, without editing it",
+    "where": "is this file, function, line really run? if not, what is, and why",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",

@@ -14,9 +14,11 @@ import time
 
 _directory = os.environ.get("RELAUNCH_HOOK", "")
 _src = os.environ.get("RELAUNCH_SRC", "")
+_probe = os.environ.get("RELAUNCH_PROBE", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
+_private = {}
 # Our own copies, because tests of the user mock these and may leave them so at exit.
 _open, _read, _write, _close, _rename = os.open, os.read, os.write, os.close, os.rename
 _getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
@@ -32,6 +34,23 @@ def start():
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:
         _guard(roots.split(os.pathsep))
+    if _probe and sys.version_info >= (3, 11):
+        _load("probe.begin").begin(_probe)
+    elif _probe:
+        _report()["too_old"](os.path.dirname(_probe))
+
+
+def _load(name):
+    """Return a module of ours; each process has its own, which no program sees."""
+    private = _private.get("all")
+    if private is None:
+        import _frozen_importlib_external as importer
+
+        path = os.path.join(_here, "private.py")
+        names = {"__name__": "relaunch.inside.private", "__file__": path}
+        exec(importer.SourceFileLoader("private", path).get_code("private"), names)
+        private = _private["all"] = names["Private"](_here)
+    return private.load(name)
 
 
 def _guard(roots):

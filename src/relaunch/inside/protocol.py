@@ -12,13 +12,17 @@ HOOK = "RELAUNCH_HOOK"
 """Directory the reports go to, one `<pid>.json` per process; absent: no hook."""
 SRC = "RELAUNCH_SRC"
 """Packages, comma between them, whose files the process names at exit."""
+PROBE = "RELAUNCH_PROBE"
+"""File that says what to probe; what is seen goes into its folder."""
 SCHEMA = 1
 """Value of `schema` in each report; raised when a field changes its meaning."""
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 """Directory in front of PYTHONPATH; holds nothing but our `sitecustomize`."""
 
 
-def hooked_env(env: Mapping[str, str], report_dir: str, src: Sequence[str] = ()) -> dict[str, str]:
+def hooked_env(
+    env: Mapping[str, str], report_dir: str, src: Sequence[str] = (), probe: str = ""
+) -> dict[str, str]:
     """Return the environment in which every Python program reports its failure to `report_dir`."""
     hooked = dict(env)
     if os.pathsep in SITE:  # PYTHONPATH has no way to write such a path: run unhooked
@@ -27,7 +31,8 @@ def hooked_env(env: Mapping[str, str], report_dir: str, src: Sequence[str] = ())
     entries = [entry for entry in theirs.split(os.pathsep) if entry != SITE] if theirs else []
     hooked["PYTHONPATH"] = os.pathsep.join([SITE, *entries])
     hooked[HOOK] = os.path.abspath(report_dir)
-    hooked.pop(SRC, None)
-    if src:
-        hooked[SRC] = ",".join(src)
+    for name, value in ((SRC, ",".join(src)), (PROBE, probe)):
+        hooked.pop(name, None)
+        if value:
+            hooked[name] = value
     return hooked

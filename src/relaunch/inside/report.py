@@ -49,6 +49,14 @@ def exiting():
     _save()
 
 
+def too_old(folder):
+    """Note that this Python is too old for probes."""
+    line = to_json({"what": "old", "python": "%d.%d.%d" % tuple(sys.version_info[:3])})
+    fd = _open(os.path.join(folder, "%d.jsonl" % _getpid()), os.O_WRONLY | os.O_CREAT, 0o600)
+    _write(fd, line.encode("ascii") + b"\n")
+    _close(fd)
+
+
 def _errors():
     if _state["pid"] != _getpid():  # forked: what the parent saw is the parent's to tell
         _state.update(pid=_getpid(), errors=[])
@@ -147,7 +155,7 @@ def _save():
     directory, src, started = _state["place"]
     final = os.path.join(directory, "%d.json" % _getpid())
     temporary = final + ".tmp"
-    body = _json(_facts(src, started)).encode("ascii", "replace")
+    body = to_json(_facts(src, started)).encode("ascii", "replace")
     try:
         fd = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
@@ -188,7 +196,8 @@ def _file_of(name):
     return os.path.abspath(file) if file else ""
 
 
-def _json(value):
+def to_json(value):
+    """Return a value of plain parts as JSON, in ASCII."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -197,10 +206,10 @@ def _json(value):
         return "%.6f" % value
     if isinstance(value, dict):
         return "{%s}" % ", ".join(
-            "%s: %s" % (_quoted(k), _json(v)) for k, v in sorted(value.items())
+            "%s: %s" % (_quoted(k), to_json(v)) for k, v in sorted(value.items())
         )
     if isinstance(value, (list, tuple)):
-        return "[%s]" % ", ".join(_json(item) for item in value)
+        return "[%s]" % ", ".join(to_json(item) for item in value)
     if isinstance(value, (_text, bytes)):
         return _quoted(value)
     return "%d" % value

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from relaunch.trial.engine import Result
     from relaunch.trial.launch.warm import Launched
     from relaunch.trial.place.doubts import Interpreter
+    from relaunch.trial.probe.seen import Seen
 
 
 class Attempt:
@@ -76,6 +77,8 @@ class Attempt:
         """How a warm run began."""
         self.written: tuple[str, ...] = ()
         """Files that a warm run told it wrote."""
+        self.seen: Seen | None = None
+        """What its probes saw."""
 
     def run(self) -> Outcome:
         """Run it. Raises only for what stops the program from being started at all."""
@@ -111,6 +114,11 @@ class Attempt:
         if writer and writer.failed:
             self._unwritten.append(("output", writer.failed))
         self.written = result.written
+        if self.recipe.probes and self.trial:
+            from relaunch.trial.probe.seen import read_seen
+
+            folder = os.path.join(self.trial.path, "probes")
+            self.seen = read_seen(folder, len(self.recipe.probes), self._secrets)
         if result.outcome.not_passed_on:
             self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
         outcome = self._finish(self._after(result.outcome), result.resets, result.in_line)
@@ -308,7 +316,8 @@ class Attempt:
         place.use_clones()
         world = World(
             env={**place.env, "RELAUNCH_TRIAL": self.trial.path} if self.trial else place.env,
-            reports=self._report_folder(),
+            reports=self._folder("reports"),
+            probes=self._ask(place.recipe) if place.recipe.probes else "",
             report_on=tuple(place.expected),
             project=place.roots,
             metrics=settings.metrics,
@@ -357,10 +366,23 @@ class Attempt:
             )
         )
 
-    def _report_folder(self) -> str:
+    def _ask(self, recipe: Recipe) -> str:
+        """Write down what the probes ask; without a place for that, say so."""
+        from relaunch.trial.probe.asked import write_asked
+
+        folder = self._folder("probes")
+        try:
+            if folder:
+                return write_asked(folder, recipe.probes)
+        except OSError:
+            pass
+        self._warn("nothing is probed: there is no place to write what is seen")
+        return ""
+
+    def _folder(self, name: str) -> str:
         if self.trial is None:
             return ""
-        folder = os.path.join(self.trial.path, "reports")
+        folder = os.path.join(self.trial.path, name)
         try:
             os.mkdir(folder, 0o700)
         except OSError:

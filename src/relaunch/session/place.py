@@ -87,7 +87,8 @@ class Place:
         self.env["PWD"] = cwd
         top = self.project.home.project + os.sep
         argv = [copy.map(word) if word.startswith(top) else word for word in self.recipe.argv]
-        self.recipe = self.recipe.but(cwd=cwd, argv=tuple(argv))
+        probes = tuple(one.but(file=copy.map(one.file)) for one in self.recipe.probes)
+        self.recipe = self.recipe.but(cwd=cwd, argv=tuple(argv), probes=probes)
         self.roots = tuple(map(copy.map, (root.path for root in code.roots)))
         return self._not_as_then(copy, code, again) if again is not None else []
 

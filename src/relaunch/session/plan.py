@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from relaunch.journal.store import Trial
+    from relaunch.recipe import Probe
     from relaunch.session.project import Project
     from relaunch.session.request import Request
 
@@ -68,7 +69,7 @@ def _asked(recipe: Recipe, request: Request) -> Recipe:
               "let_live", "at", "warm_memory", "warm_idle_s")  # fmt: skip
     asked = {name: getattr(request, name) for name in fields}
     recipe = recipe.but(**{name: value for name, value in asked.items() if value is not None})
-    recipe = recipe.but(warm=request.warm)
+    recipe = recipe.but(warm=request.warm, probes=request.probes)
     if request.env:
         recipe = recipe.but(env={**recipe.env, **request.env})
     if request.timeout_s is not None:
@@ -151,7 +152,14 @@ def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
         "frozen": recipe.frozen,
         "let_live": recipe.let_live,
         **(_warm_json(recipe) if recipe.warm else {}),
+        **({"probes": [_probe_json(one) for one in recipe.probes]} if recipe.probes else {}),
     }
+
+
+def _probe_json(probe: Probe) -> dict[str, Any]:
+    """Return what a probe asks, where it asks anything."""
+    fields = {name: getattr(probe, name) for name in type(probe)._fields}
+    return {n: list(v) if isinstance(v, tuple) else v for n, v in fields.items() if v}
 
 
 def _warm_json(recipe: Recipe) -> dict[str, Any]:

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from relaunch.recipe import Probe
+
 
 class Request(Record):
     """One `rl ... -- CMD`, before the last trial and the settings have filled in the rest."""
@@ -31,6 +33,7 @@ class Request(Record):
     at: tuple[str, ...] | None = None
     warm_memory: str | None = None
     warm_idle_s: float | None = None
+    probes: tuple[Probe, ...] = ()
     unsaved: str = ""
     """ask, warn, refuse or off; empty leaves it to the settings."""
     may_ask: bool = False

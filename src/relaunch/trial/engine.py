@@ -39,6 +39,8 @@ class World(Record):
     """Folder in which the program's own hook leaves what it saw; empty: no hook."""
     report_on: tuple[str, ...] = ()
     """Packages of which the hook says from which file they were loaded."""
+    probes: str = ""
+    """File that says what to look at while the program runs; what is seen goes beside it."""
     project: tuple[str, ...] = ()
     """Roots of the user's own code."""
     metrics: Mapping[str, str] = {}
@@ -237,7 +239,7 @@ def _program_env(world: World) -> Mapping[str, str]:
         return world.env
     from relaunch.inside.protocol import hooked_env
 
-    return hooked_env(world.env, world.reports, world.report_on)
+    return hooked_env(world.env, world.reports, world.report_on, world.probes)
 
 
 def read_reports(folder: str, secrets: Sequence[bytes] = ()) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe where log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
@@ -39,6 +39,44 @@ _rl() {
         --at) values='file' ;;
         --memory) values='text' ;;
         --idle) values='text' ;;
+        -m|--note) values='text' ;;
+        --reset) values='command' ;;
+        --timeout) values='text' ;;
+        --until) values='text' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --src) values='dir' ;;
+        --env) values='text' ;;
+        --name) values='text' ;;
+        --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    probe)
+        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        case $prev in
+        --if) values='text' ;;
+        --every) values='text' ;;
+        --first) values='text' ;;
+        --last) values='text' ;;
+        --sleep) values='text' ;;
+        --log) values='text' ;;
+        -m|--note) values='text' ;;
+        --reset) values='command' ;;
+        --timeout) values='text' ;;
+        --until) values='text' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --src) values='dir' ;;
+        --env) values='text' ;;
+        --name) values='text' ;;
+        --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    where)
+        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         --timeout) values='text' ;;

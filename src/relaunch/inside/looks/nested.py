@@ -29,7 +29,9 @@ def sequence(value: Any, room: int, above: Above) -> str:
     kind = type(value)
     names = _names(kind)
     if names is not None:
-        return named(value, zip(names, tuple.__iter__(value), strict=False), len(names), room, above)
+        return named(
+            value, zip(names, tuple.__iter__(value), strict=False), len(names), room, above
+        )
     base = list if isinstance(value, list) else tuple if isinstance(value, tuple) else None
     size = base.__len__(value) if base else len(value)
     around = _around(kind, base or list)

@@ -76,9 +76,7 @@ def _values(values: Any, digits: int) -> str:
     return repr(values)
 
 
-def pieces(
-    value: Any, size: int, most: int, grain: int, flat: Callable[[Any], Any]
-) -> list[Any]:
+def pieces(value: Any, size: int, most: int, grain: int, flat: Callable[[Any], Any]) -> list[Any]:
     """Cut into pieces of at most `grain` elements, at most `most` of them, spread over the whole.
 
     `flat` turns a tensor or an array as it lies in memory, without a copy.

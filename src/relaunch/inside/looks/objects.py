@@ -80,7 +80,9 @@ def exception(value: BaseException, room: int, above: Above) -> str:
 
 def a_class(value: type, room: int, above: Above) -> str:
     """Show a class by its full name."""
-    return one_line(f"class {_full_name(value, type.__dict__['__qualname__'].__get__(value))}", room)
+    return one_line(
+        f"class {_full_name(value, type.__dict__['__qualname__'].__get__(value))}", room
+    )
 
 
 def a_module(value: Any, room: int, above: Above) -> str:

@@ -1,0 +1,45 @@
+"""Begins probing in this process: reads what is asked and opens the ways in."""
+
+from __future__ import annotations
+
+import sys
+
+from relaunch.inside.probe.counts import Counts
+from relaunch.inside.probe.engine import Engine
+from relaunch.inside.probe.notes import Notes
+from relaunch.inside.probe.runtime import Runtime
+from relaunch.inside.probe.voice import Voice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def begin(path: str) -> None:
+    """Probe this process as the file at `path` says."""
+    spec = read(path)
+    folder = path.rpartition("/")[0]
+    notes = Notes(folder)
+    notes.add("began", argv=[*sys.orig_argv], python=sys.version.partition(" ")[0])
+    counts = Counts(folder, len(spec["probes"]))
+    runtime = Runtime(spec["probes"], voice=Voice(folder), counts=counts, notes=notes)
+    Engine(runtime).install()
+    import atexit  # built into Python
+
+    atexit.register(at_exit, spec["probes"], notes)
+
+
+def at_exit(probes: Any, notes: Notes) -> None:
+    """Note what only the end shows; the program ends all the same."""
+    try:
+        from relaunch.inside.probe.facts import note_facts
+
+        note_facts(probes, notes)
+    except Exception as error:
+        notes.add("trouble", text=f"{type(error).__name__}: {error}")
+
+
+def read(path: str) -> Any:
+    """Read what rl wrote: plain Python values, for `json` may be the name of a user's file."""
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return eval(file.read(), {"__builtins__": {}})

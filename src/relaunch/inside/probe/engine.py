@@ -1,0 +1,247 @@
+"""The ways into a program: every file with a probe is compiled with it, whoever loads the file.
+
+Source loaders of any finder are reached where they all meet, in `SourceFileLoader.get_code`; a
+script and what `runpy` runs, where Python is about to execute them; modules that were there before
+us, through the code of their functions. Bytecode of the user is neither read nor written for these.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from relaunch.inside.probe import lines, memory, rewrite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import CodeType, FrameType
+    from typing import Any
+
+    from relaunch.inside.probe.runtime import Runtime
+
+_EXTERNAL: Any = sys.modules["_frozen_importlib_external"]
+_CODE = type(sys._getframe().f_code)
+_FUNCTION = type(lambda: None)
+
+
+class Engine:
+    """The probes by file, and what became of them."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Know which files to look out for."""
+        self._runtime = runtime
+        self._by_file: dict[str, list[tuple[int, Any]]] = {}
+        for number, probe in enumerate(runtime.probes):
+            self._by_file.setdefault(probe["file"], []).append((number, probe))
+        self._names = {os.path.basename(file) for file in self._by_file}
+        self._ours: dict[int, CodeType] = {}
+        """Code of ours by its identity, kept so that the identity stays its own."""
+        self._with: dict[int, list[CodeType]] = {}
+        """Probe to the code it is in."""
+        self._paths: dict[str, str] = {}
+
+    def install(self) -> None:
+        """Open all ways in."""
+        import builtins
+
+        setattr(builtins, rewrite.RUNTIME, self._runtime.function())
+        self._runtime.retire = self.retire
+        self._watch_loaders()
+        self._watch_execution()
+        self._reach_loaded()
+        os.register_at_fork(after_in_child=self._runtime.begin_again)
+
+    # --- which file, which code ------------------------------------------------------------------
+
+    def file_of(self, path: str) -> str:
+        """Return the probed file that a path leads to; empty if it leads to another."""
+        if os.path.basename(path) not in self._names:
+            return ""
+        known = self._paths.get(path)
+        if known is None:
+            real = os.path.realpath(path)
+            known = self._paths[path] = real if real in self._by_file else ""
+        return known
+
+    def probed(self, source: bytes | str, path: str, change: Any = None) -> CodeType | None:
+        """Compile a file with its probes; None where Python itself has to say what is wrong.
+
+        `change` does to the tree what its loader would have done.
+        """
+        file = self.file_of(path)
+        try:
+            tree = lines.parse(source, path)
+            placed = rewrite.inject(tree, self._by_file[file])
+            if change is not None:
+                change(tree)
+            code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, UnicodeError) as error:
+            self._runtime.notes.add("unprobed", file=file, why=f"{type(error).__name__}: {error}")
+            return None
+        for number, why in placed.refused.items():
+            self._runtime.notes.add("unplaced", probe=number, why=why)
+        self._runtime.notes.add("loaded", file=file, path=path, probes=list(placed.lines))
+        for one in codes_of(code):
+            if rewrite.RUNTIME in one.co_names:
+                for number in _numbers(one):
+                    self._with.setdefault(number, []).append(one)
+        self._ours[id(code)] = code
+        return code
+
+    def retire(self, number: int) -> None:
+        """Take the calls of a probe out of the program's way, also where it is running."""
+        codes = self._with.pop(number, ())
+        monitoring: Any = getattr(sys, "monitoring", None)
+        watched = monitoring is not None and any(map(monitoring.get_tool, range(6)))
+        if watched or not memory.is_known():
+            return
+        for code in codes:
+            for at, end in calls_in(code, number):
+                memory.jump(code, at, end)
+
+    # --- the ways in -----------------------------------------------------------------------------
+
+    def _watch_loaders(self) -> None:
+        loader = _EXTERNAL.SourceFileLoader
+        theirs = loader.get_code
+        engine = self
+
+        def get_code(self: Any, fullname: str) -> CodeType | None:
+            path = self.get_filename(fullname)
+            if not engine.file_of(path):
+                code: CodeType | None = theirs(self, fullname)
+                return code
+            if type(self).source_to_code is not loader.source_to_code:
+                engine._runtime.notes.add("translated", file=path, by=type(self).__module__)
+                return theirs(self, fullname)  # type: ignore[no-any-return]
+            return engine.probed(self.get_data(path), path) or theirs(self, fullname)
+
+        # As a part of the import system, so that Python leaves its frame out of tracebacks.
+        get_code.__code__ = get_code.__code__.replace(co_filename=theirs.__code__.co_filename)
+        loader.get_code = get_code
+
+    def _watch_execution(self) -> None:
+        """Run a script with its probes when Python is about to run it without them."""
+        ours = self._ours
+        file_of = self.file_of
+        is_hidden = memory.hiding_works()
+
+        def about_to(event: str, args: tuple[Any, ...]) -> None:
+            if event != "exec" or type(args[0]) is not _CODE:
+                return
+            code = args[0]
+            if code.co_name != "<module>" or id(code) in ours or not file_of(code.co_filename):
+                return
+            names = _names_of_run(code)
+            new = self._code_instead(code) if names is not None and is_hidden else None
+            if new is not None and memory.make_empty(code):
+                hook.__cantrace__ = False
+                exec(new, names)
+
+        memory.hide(about_to)
+        hook: Any = about_to
+        # What runs below a hook is traced only so; after that it would but slow tracers down.
+        hook.__cantrace__ = True
+        sys.addaudithook(hook)
+
+    def _code_instead(self, code: CodeType) -> CodeType | None:
+        try:
+            with open(code.co_filename, "rb") as file:
+                return self.probed(file.read(), code.co_filename)
+        except OSError:
+            return None
+
+    def _reach_loaded(self) -> None:
+        """Give the functions of modules that were loaded before us their probes."""
+        for module in [*sys.modules.values()]:
+            path = getattr(module, "__file__", None)
+            if isinstance(path, str) and path.endswith(".py") and self.file_of(path):
+                with open(path, "rb") as file:
+                    code = self.probed(file.read(), path)
+                if code is not None:
+                    swap(code)
+
+
+def codes_of(code: CodeType) -> Iterator[CodeType]:
+    """Go through code and all that is defined in it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, _CODE):
+            yield from codes_of(const)
+
+
+def swap(new: CodeType) -> None:
+    """Have the functions that came from a file run the code that it has now."""
+    table = {(one.co_qualname, one.co_firstlineno): one for one in codes_of(new)}
+    for function in gc.get_objects():
+        if type(function) is _FUNCTION and function.__code__.co_filename == new.co_filename:
+            old = function.__code__
+            code = table.get((old.co_qualname, old.co_firstlineno))
+            if code is not None and code.co_freevars == old.co_freevars:
+                function.__code__ = code
+
+
+def _names_of_run(code: CodeType) -> dict[str, Any] | None:
+    """Return the names in which a module's code is about to run: a script's, or those of runpy."""
+    caller: FrameType | None
+    try:
+        caller = sys._getframe()
+    except ValueError:  # nobody called: it is the script itself
+        caller = None
+    while caller is not None and caller.f_globals.get("__name__") == __name__:
+        caller = caller.f_back
+    if caller is None:
+        return vars(sys.modules["__main__"])
+    if caller.f_code.co_name == "_run_code" and caller.f_globals.get("__name__") == "runpy":
+        names: dict[str, Any] = caller.f_locals["run_globals"]
+        return names
+    return None
+
+
+def _numbers(code: CodeType) -> Sequence[int]:
+    return [const for const in code.co_consts if type(const) is int and calls_in(code, const)]
+
+
+def calls_in(code: CodeType, number: int) -> list[tuple[int, int]]:
+    """Return where the bare calls of a probe are in code: from their first instruction to the next.
+
+    Bare is a call that asks nothing: `__rl__(number)`.
+    """
+    import opcode
+
+    found = []
+    names = ("LOAD_GLOBAL", "LOAD_NAME", "PUSH_NULL", "LOAD_CONST", "PRECALL", "CALL", "POP_TOP")
+    known = {opcode.opmap[name]: name for name in names if name in opcode.opmap}
+    extended, cache = opcode.opmap["EXTENDED_ARG"], opcode.opmap["CACHE"]
+    steps = []
+    arg = 0
+    begins = None
+    for at in range(0, len(code.co_code), 2):
+        op, low = code.co_code[at], code.co_code[at + 1]
+        if op == cache:
+            continue
+        begins = at if begins is None else begins
+        arg = arg << 8 | low
+        if op == extended:
+            continue
+        steps.append((begins, known.get(op, ""), arg))
+        begins, arg = None, 0
+    for n, (_, name, arg) in enumerate(steps):
+        if name == "LOAD_CONST" and code.co_consts[arg] is number and n + 3 < len(steps):
+            first = n
+            while first and steps[first - 1][1] in ("LOAD_GLOBAL", "LOAD_NAME", "PUSH_NULL"):
+                first -= 1
+            load = next((one for one in steps[first:n] if one[1].startswith("LOAD")), None)
+            if load is None:
+                continue
+            index = load[2]
+            if load[1] == "LOAD_GLOBAL":
+                index >>= 1
+            tail = [one[1] for one in steps[n + 1 : n + 4]]
+            calls = [one for one in tail if one in ("PRECALL", "CALL")]
+            last = n + len(calls) + 1
+            if code.co_names[index] == rewrite.RUNTIME and calls and steps[last][1] == "POP_TOP":
+                found.append((steps[first][0], steps[last][0] + 2))
+    return found
