@@ -11,11 +11,11 @@ import gc
 import os
 import sys
 
-from relaunch.inside.probe import lines, memory, rewrite
+from relaunch.inside.probe import bytecode, lines, memory, pytests, rewrite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
     from typing import Any
 
@@ -31,27 +31,26 @@ class Engine:
 
     def __init__(self, runtime: Runtime) -> None:
         """Know which files to look out for."""
-        self._runtime = runtime
+        self.runtime = runtime
         self._by_file: dict[str, list[tuple[int, Any]]] = {}
         for number, probe in enumerate(runtime.probes):
             self._by_file.setdefault(probe["file"], []).append((number, probe))
         self._names = {os.path.basename(file) for file in self._by_file}
         self._ours: dict[int, CodeType] = {}
         """Code of ours by its identity, kept so that the identity stays its own."""
-        self._with: dict[int, list[CodeType]] = {}
-        """Probe to the code it is in."""
+        self._retired: set[int] = set()
         self._paths: dict[str, str] = {}
 
     def install(self) -> None:
         """Open all ways in."""
         import builtins
 
-        setattr(builtins, rewrite.RUNTIME, self._runtime.function())
-        self._runtime.retire = self.retire
+        setattr(builtins, rewrite.RUNTIME, self.runtime.function())
+        self.runtime.retire = self.retire
         self._watch_loaders()
         self._watch_execution()
         self._reach_loaded()
-        os.register_at_fork(after_in_child=self._runtime.begin_again)
+        os.register_at_fork(after_in_child=self.runtime.begin_again)
 
     # --- which file, which code ------------------------------------------------------------------
 
@@ -78,45 +77,62 @@ class Engine:
                 change(tree)
             code: CodeType = compile(tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, UnicodeError) as error:
-            self._runtime.notes.add("unprobed", file=file, why=f"{type(error).__name__}: {error}")
+            self.runtime.notes.add("unprobed", file=file, why=f"{type(error).__name__}: {error}")
             return None
         for number, why in placed.refused.items():
-            self._runtime.notes.add("unplaced", probe=number, why=why)
-        self._runtime.notes.add("loaded", file=file, path=path, probes=list(placed.lines))
-        for one in codes_of(code):
-            if rewrite.RUNTIME in one.co_names:
-                for number in _numbers(one):
-                    self._with.setdefault(number, []).append(one)
+            self.runtime.notes.add("unplaced", probe=number, why=why)
+        self.runtime.notes.add("loaded", file=file, path=path, probes=list(placed.lines))
         self._ours[id(code)] = code
         return code
 
+    def is_ours(self, code: CodeType) -> bool:
+        """Tell whether a module's code has probes in it."""
+        return id(code) in self._ours
+
     def retire(self, number: int) -> None:
         """Take the calls of a probe out of the program's way, also where it is running."""
-        codes = self._with.pop(number, ())
+        if number in self._retired:
+            return
+        self._retired.add(number)
         monitoring: Any = getattr(sys, "monitoring", None)
         watched = monitoring is not None and any(map(monitoring.get_tool, range(6)))
         if watched or not memory.is_known():
             return
-        for code in codes:
-            for at, end in calls_in(code, number):
-                memory.jump(code, at, end)
+        for module in [*self._ours.values()]:
+            for code in codes_of(module):
+                if rewrite.RUNTIME in code.co_names and number in code.co_consts:
+                    for at, end in bytecode.calls_of(code, rewrite.RUNTIME, number):
+                        memory.jump(code, at, end)
 
     # --- the ways in -----------------------------------------------------------------------------
 
     def _watch_loaders(self) -> None:
         loader = _EXTERNAL.SourceFileLoader
+        self._watch(loader, lambda one: type(one).source_to_code is loader.source_to_code)
+        zipped = getattr(sys.modules.get("zipimport"), "zipimporter", None)
+        if zipped is not None:
+            self._watch(zipped, lambda one: True)
+
+    def _watch(self, loader: Any, is_plain: Callable[[Any], bool]) -> None:
+        """Have a kind of loader compile probed files with their probes."""
         theirs = loader.get_code
         engine = self
+        pytest_waits = True
 
         def get_code(self: Any, fullname: str) -> CodeType | None:
+            nonlocal pytest_waits
+            if pytest_waits and pytests.REWRITER in sys.modules:
+                pytest_waits = not pytests.watch(engine)
             path = self.get_filename(fullname)
-            if not engine.file_of(path):
-                code: CodeType | None = theirs(self, fullname)
-                return code
-            if type(self).source_to_code is not loader.source_to_code:
-                engine._runtime.notes.add("translated", file=path, by=type(self).__module__)
-                return theirs(self, fullname)  # type: ignore[no-any-return]
-            return engine.probed(self.get_data(path), path) or theirs(self, fullname)
+            if engine.file_of(path):
+                if is_plain(self):
+                    code = engine.probed(self.get_data(path), path)
+                    if code is not None:
+                        return code
+                else:
+                    engine.runtime.notes.add("translated", file=path, by=type(self).__module__)
+            native: CodeType | None = theirs(self, fullname)
+            return native
 
         # As a part of the import system, so that Python leaves its frame out of tracebacks.
         get_code.__code__ = get_code.__code__.replace(co_filename=theirs.__code__.co_filename)
@@ -161,7 +177,7 @@ class Engine:
                 with open(path, "rb") as file:
                     code = self.probed(file.read(), path)
                 if code is not None:
-                    swap(code)
+                    swap(code, vars(module))
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
@@ -172,11 +188,14 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
             yield from codes_of(const)
 
 
-def swap(new: CodeType) -> None:
-    """Have the functions that came from a file run the code that it has now."""
+def swap(new: CodeType, names: dict[str, Any]) -> None:
+    """Have the functions of a module run the code that its file has now.
+
+    They are known by their names: the code of a frozen module tells no file.
+    """
     table = {(one.co_qualname, one.co_firstlineno): one for one in codes_of(new)}
     for function in gc.get_objects():
-        if type(function) is _FUNCTION and function.__code__.co_filename == new.co_filename:
+        if type(function) is _FUNCTION and function.__globals__ is names:
             old = function.__code__
             code = table.get((old.co_qualname, old.co_firstlineno))
             if code is not None and code.co_freevars == old.co_freevars:
@@ -198,50 +217,3 @@ def _names_of_run(code: CodeType) -> dict[str, Any] | None:
         names: dict[str, Any] = caller.f_locals["run_globals"]
         return names
     return None
-
-
-def _numbers(code: CodeType) -> Sequence[int]:
-    return [const for const in code.co_consts if type(const) is int and calls_in(code, const)]
-
-
-def calls_in(code: CodeType, number: int) -> list[tuple[int, int]]:
-    """Return where the bare calls of a probe are in code: from their first instruction to the next.
-
-    Bare is a call that asks nothing: `__rl__(number)`.
-    """
-    import opcode
-
-    found = []
-    names = ("LOAD_GLOBAL", "LOAD_NAME", "PUSH_NULL", "LOAD_CONST", "PRECALL", "CALL", "POP_TOP")
-    known = {opcode.opmap[name]: name for name in names if name in opcode.opmap}
-    extended, cache = opcode.opmap["EXTENDED_ARG"], opcode.opmap["CACHE"]
-    steps = []
-    arg = 0
-    begins = None
-    for at in range(0, len(code.co_code), 2):
-        op, low = code.co_code[at], code.co_code[at + 1]
-        if op == cache:
-            continue
-        begins = at if begins is None else begins
-        arg = arg << 8 | low
-        if op == extended:
-            continue
-        steps.append((begins, known.get(op, ""), arg))
-        begins, arg = None, 0
-    for n, (_, name, arg) in enumerate(steps):
-        if name == "LOAD_CONST" and code.co_consts[arg] is number and n + 3 < len(steps):
-            first = n
-            while first and steps[first - 1][1] in ("LOAD_GLOBAL", "LOAD_NAME", "PUSH_NULL"):
-                first -= 1
-            load = next((one for one in steps[first:n] if one[1].startswith("LOAD")), None)
-            if load is None:
-                continue
-            index = load[2]
-            if load[1] == "LOAD_GLOBAL":
-                index >>= 1
-            tail = [one[1] for one in steps[n + 1 : n + 4]]
-            calls = [one for one in tail if one in ("PRECALL", "CALL")]
-            last = n + len(calls) + 1
-            if code.co_names[index] == rewrite.RUNTIME and calls and steps[last][1] == "POP_TOP":
-                found.append((steps[first][0], steps[last][0] + 2))
-    return found

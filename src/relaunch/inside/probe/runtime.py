@@ -61,6 +61,8 @@ class Runtime:
         runtime.part = self._part
         runtime.failed = self._failed
         runtime.whole = self._whole
+        runtime.raised = self._raised
+        runtime.whole_raised = self._whole_raised
         return rl
 
     def begin_again(self) -> None:
@@ -89,17 +91,31 @@ class Runtime:
         error = sys.exc_info()[1]
         self._once(number, f"--if {self.probes[number]['if']}: {_told(error)}")
 
+    def _raised(self, number: int, *values: Any) -> None:
+        """Show the values at a line that raised an exception, which goes on its way."""
+        error = sys.exc_info()[1]
+        words = [self._word(number, n, value) for n, value in enumerate(values)]
+        if not self.probes[number].get("sparse"):
+            self.counts.values[2 * number] += 1
+        self._say(number, "  ".join([*words, f"(raises {_told(error)})"]))
+
     def _part(self, number: int, index: int, value: Any) -> None:
         self._parts.setdefault(number, []).append(self._word(number, index, value))
 
     def _failed(self, number: int, index: int) -> None:
         label = self.probes[number]["labels"][index]
-        word = f"{label}<{_told(sys.exc_info()[1])}>"
+        error = sys.exc_info()[1]
+        is_unset = isinstance(error, NameError) and error.name == label[:-1]
+        word = label + ("<not set>" if is_unset else f"<{_told(error)}>")
         self._parts.setdefault(number, []).append(word)
 
-    def _whole(self, number: int) -> None:
+    def _whole_raised(self, number: int) -> None:
+        failed = sys.exc_info()[1]
+        self._whole(number, f"(raises {_told(failed and failed.__context__)})")
+
+    def _whole(self, number: int, *more: str) -> None:
         """Say what could be found out of several expressions of which one failed."""
-        words = self._parts.pop(number, [])
+        words = [*self._parts.pop(number, []), *more]
         if not self.probes[number].get("sparse"):
             self.counts.values[2 * number] += 1
         self._say(number, "  ".join(words))
