@@ -5,7 +5,7 @@ import sys
 from functools import partial
 
 import pytest
-from tests.unit.warm.resuming import PYTHONS
+from tests.needs import PYTHONS
 from tests.warming import BEGIN, as_cold, edit, end, first, goes_on, plain, told
 
 # --- what a program read
