@@ -19,7 +19,7 @@ class Probe(Record):
     """A question at a line or function of the program, asked without editing it."""
 
     kind: str
-    """peek, log, count, where, who, sleep, break, die"""
+    """peek, log, count, where, who, sleep, break, die, shapes"""
     file: str
     """Where it really is: absolute, links followed."""
     line: int = 0

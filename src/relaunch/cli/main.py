@@ -18,6 +18,7 @@ VERBS = {
     "run": "run it once, cleanly, and remember what was tested",
     "warm": "after an edit, go on from the last place that the edit leaves as it was",
     "probe": "what is x there? values, pauses, counts at a line, without editing it",
+    "shapes": "which shapes? seen while it runs, written as comments, or checked",
     "where": "is this file, function, line really run? if not, what is, and why",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",

@@ -16,6 +16,7 @@ from typing import Any
 
 from relaunch import jsontext
 from relaunch.desk.rcfiles import Edit
+from relaunch.desk.replace import replace_file
 from relaunch.errors import RelaunchError
 from relaunch.record import Record
 
@@ -78,7 +79,7 @@ def apply(edits: Sequence[Edit], backups: str, *, label: str) -> str:
         for edit, kept in zip(edits, _manifest(folder), strict=True):
             for directory in kept.made:
                 os.makedirs(directory, mode=0o755, exist_ok=True)
-            _write(kept.target, edit.text.encode("utf-8", "surrogateescape"), kept.mode)
+            replace_file(kept.target, edit.text.encode("utf-8", "surrogateescape"), kept.mode)
     except OSError as error:
         hint = "rl doctor --undo" if folder else ""
         name = error.filename or backups
@@ -128,10 +129,10 @@ def _back_up(edits: Sequence[Edit], backups: str, label: str) -> str:
         entry = _entry(edit, str(number))
         if entry["existed"]:
             with open(entry["target"], "rb") as file:
-                _write(os.path.join(building, str(number)), file.read(), 0o600)
+                replace_file(os.path.join(building, str(number)), file.read(), 0o600)
         entries.append(entry)
     text = jsontext.dumps({"schema": "relaunch/backup/1", "label": label, "files": entries})
-    _write(os.path.join(building, MANIFEST), text.encode(), 0o600)
+    replace_file(os.path.join(building, MANIFEST), text.encode(), 0o600)
     os.rename(building, folder)
     return folder
 
@@ -177,36 +178,10 @@ def _manifest(folder: str) -> list[Kept]:
 # --- one file -------------------------------------------------------------------------------------
 
 
-def _write(path: str, data: bytes, mode: int) -> None:
-    """Write beside it and rename, so that no reader sees half a file."""
-    temporary = f"{path}.rl-{os.getpid()}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), mode)
-            _same_owner(path, file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _same_owner(path: str, fd: int) -> None:
-    try:
-        info = os.stat(path)
-        if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
-            os.fchown(fd, info.st_uid, info.st_gid)
-    except OSError:
-        pass  # a new file, or not ours to give away
-
-
 def _restore(folder: str, entry: Kept) -> None:
     if entry.existed:
         with open(os.path.join(folder, entry.copy), "rb") as file:
-            _write(entry.target, file.read(), entry.mode)
+            replace_file(entry.target, file.read(), entry.mode)
         os.utime(entry.target, ns=(entry.mtime_ns, entry.mtime_ns))
         return
     os.unlink(entry.target)

@@ -40,7 +40,10 @@ def inject(tree: Any, probes: Sequence[tuple[int, Mapping[str, Any]]]) -> Placed
     """Put the probes, given with their numbers, into the tree of their file."""
     placed = Placed()
     found: dict[int, tuple[list[Any], dict[int, list[tuple[int, Any, bool]]]]] = {}
+    _look_at_shapes(tree, [one for one in probes if one[1]["kind"] == "shapes"], placed)
     for number, probe in probes:
+        if number in placed.lines:
+            continue
         try:
             places = find(tree, probe)
         except lines.NoPlace as error:
@@ -53,6 +56,15 @@ def inject(tree: Any, probes: Sequence[tuple[int, Mapping[str, Any]]]) -> Placed
     for block, beside in found.values():
         block[:] = _with_calls(block, beside)
     return placed
+
+
+def _look_at_shapes(tree: Any, asked: list[tuple[int, Mapping[str, Any]]], placed: Placed) -> None:
+    if asked:
+        from relaunch.inside.shapes.inject import add_sites
+
+        wanted = [str(probe["function"]) for _, probe in asked]
+        at = add_sites(tree, asked[0][0], wanted, asked[0][1]["exprs"])
+        placed.lines.update((number, at) for number, _ in asked)
 
 
 def find(tree: Any, probe: Mapping[str, Any]) -> list[lines.Place]:

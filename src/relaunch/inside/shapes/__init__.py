@@ -1,0 +1,1 @@
+"""Which shapes the arrays of a program have, statement by statement, seen while it runs."""

@@ -1,0 +1,61 @@
+"""Begins to look at shapes in this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from relaunch.inside.shapes.book import Book
+from relaunch.inside.shapes.calls import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import Any
+
+    from relaunch.inside.probe.notes import Notes
+
+_EXTERNAL: Any = sys.modules["_frozen_importlib_external"]
+_COMPILER = "torch._dynamo"
+
+
+def begin(runtime: Any, notes: Notes) -> None:
+    """Give the function that injected code calls what it needs for shapes."""
+    import atexit  # built into Python
+
+    told: set[str] = set()
+
+    def trouble(error: BaseException) -> None:
+        text = f"{type(error).__name__}: {error}"[:200]
+        if text not in told and len(told) < 5:
+            told.add(text)
+            notes.add("trouble", text=f"a shape could not be read: {text}")
+
+    watch = Watch(Book(notes.folder), trouble)
+    runtime.shapes = watch.entered
+    runtime.shapes_at = watch.at
+    runtime.compiling = bool  # says no
+    _answer_compilers(runtime, notes)
+    os.register_at_fork(after_in_child=watch.begin_again)
+    atexit.register(watch.book.flush)
+
+
+def _answer_compilers(runtime: Any, notes: Notes) -> None:
+    """Let torch answer whether it compiles, from when it can: it takes its own answer for granted.
+
+    So what it compiles has no trace of us, and no break in its graph.
+    """
+    loader = _EXTERNAL.SourceFileLoader
+    theirs = loader.get_code
+
+    def get_code(self: Any, fullname: str) -> CodeType | None:
+        if fullname == _COMPILER:
+            compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
+            runtime.compiling = getattr(compiler, "is_compiling", bool)
+            notes.add("compiler", name="torch.compile")
+        code: CodeType | None = theirs(self, fullname)
+        return code
+
+    # As a part of the import system, so that Python leaves its frame out of tracebacks.
+    get_code.__code__ = get_code.__code__.replace(co_filename=theirs.__code__.co_filename)
+    loader.get_code = get_code
