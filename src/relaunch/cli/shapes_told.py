@@ -63,10 +63,7 @@ def written(asked: Asked, plan: Plan, *, is_dry: bool) -> Iterator[str]:
     yield from _left_out(asked, plan)
     changed = [row for row in plan.rows if row.state in (NEW, UPDATED)]
     yield from _doubts(asked, changed)
-    numbers = sorted({int(text) for row in changed for text in row.constants})
-    if numbers:
-        yield (f"{asked.label}: {_some(map(str, numbers), 8)} never changed and "
-               f"{'has' if len(numbers) == 1 else 'have'} no name there")  # fmt: skip
+    yield from _steady(asked, changed)
 
 
 def _left_out(asked: Asked, plan: Plan) -> Iterator[str]:
@@ -96,6 +93,17 @@ def _doubts(asked: Asked, rows: Sequence[Row]) -> Iterator[str]:
             yield f"{places} {_or(names)}: the same in every call, chosen by the words of the line"
     if chosen:
         yield "other sizes tell such names apart   try: --also 'CMD with another batch size'"
+
+
+def _steady(asked: Asked, rows: Sequence[Row]) -> Iterator[str]:
+    """Say what had one size in all calls: a name that merely is as long looks the same."""
+    trusted = [one for row in rows for one in row.steady]
+    named = dict.fromkeys(f"{text} ({size})" for text, size in trusted if not text.isdecimal())
+    bare = sorted({size for text, size in trusted if text.isdecimal()})
+    if named:
+        yield f"{asked.label}: {_some(named, 8)} had one size only: the name is taken on trust"
+    if bare:
+        yield f"{asked.label}: {_some(map(str, bare), 8)} had one size only, and no name"
 
 
 def _or(names: Sequence[str]) -> str:
@@ -169,7 +177,7 @@ def as_json(asked: Asked, plan: Plan) -> Mapping[str, Any]:
                 "why": row.why,
                 "saw": row.saw,
                 "doubts": [{"written": text, "or": list(others)} for text, others in row.doubts],
-                "constants": list(row.constants),
+                "steady": [{"written": text, "size": size} for text, size in row.steady],
             }
             for row in plan.rows
         ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from relaunch.record import Record
 from relaunch.trial.shapes.notation import ANY, evaluate, joined, names_in
-from relaunch.trial.shapes.scope import ABOVE
+from relaunch.trial.shapes.scope import ABOVE, MODULE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,10 @@ class Choice(Record):
     text: str
     doubts: tuple[str, ...] = ()
     """Other names that fit what was seen just as well."""
-    is_constant: bool = False
-    """A number stands there only because it never was another one, and has no name."""
+    size: int = 0
+    """How long the side always was; 0 if it was not always the same."""
+    is_sure: bool = False
+    """By the words of the code, or because it changed and the name with it."""
 
 
 class Words(Record):
@@ -43,6 +45,8 @@ class Words(Record):
     """Names that the statement uses."""
     sums: tuple[str, ...] = ()
     """Sums of names that stand somewhere in the code."""
+    taken: frozenset[str] = frozenset()
+    """Names of other sides of the same array."""
 
 
 def choose(seen: Seen, hint: Side | None, words: Words) -> Choice:
@@ -52,42 +56,48 @@ def choose(seen: Seen, hint: Side | None, words: Words) -> Choice:
     first = seen[0][0]
     is_steady = all(size == first for size, _ in seen)
     if hint is not None and hint.sure and _fits(hint.text, seen):
-        return Choice(text=hint.text)
+        return Choice(text=hint.text, is_sure=True)
     if is_steady and first <= 1:
-        return Choice(text=str(first))
+        return Choice(text=str(first), is_sure=True)
     fitting = _by_nearness(seen, words)
     if hint is not None and _fits(hint.text, seen):
+        if not is_steady:
+            return Choice(text=hint.text, is_sure=True)
+        is_told = hint.text.isidentifier() or hint.text in words.sums
+        if not is_told:  # a product that one number fits, and nobody wrote
+            return Choice(text=str(first), doubts=(hint.text, *fitting), size=first)
         others = [name for name in fitting if name not in (hint.text, *names_in(hint.text))]
-        return Choice(text=hint.text, doubts=tuple(others) if is_steady else ())
+        return Choice(text=hint.text, doubts=tuple(others), size=first)
     if is_steady:
         return _steady(first, seen, fitting, words)
     if fitting:
-        return Choice(text=min(fitting, key=lambda name: name not in words.used))
+        name = min(fitting, key=lambda name: name not in words.used)
+        return Choice(text=name, is_sure=True)
     for sum_ in words.sums:
         if _fits(sum_, seen):
-            return Choice(text=sum_)
+            return Choice(text=sum_, is_sure=True)
     found = list(dict.fromkeys(_made_up(seen, words)))
     if len(found) == 1:
-        return Choice(text=found[0])
+        return Choice(text=found[0], is_sure=True)
     return Choice(text=ANY, doubts=tuple(found[:4]))
 
 
 def _steady(size: int, seen: Seen, fitting: list[str], words: Words) -> Choice:
     """Choose for a side that always was the same."""
-    used = [name for name in fitting if name in words.used]
+    used = [name for name in fitting if name in words.used and name not in words.taken]
     if len(used) == 1:
         others = [name for name in fitting if name not in used]
-        return Choice(text=used[0], doubts=tuple(others))
+        return Choice(text=used[0], doubts=tuple(others), size=size)
     if fitting:
-        is_telling = len(fitting) == 1 and size >= _TELLING
-        if is_telling:
-            return Choice(text=fitting[0])
-        return Choice(text=str(size), doubts=tuple(fitting))
+        others = _products(seen, words) if words.nearness.get(fitting[0], ABOVE) == ABOVE else []
+        if len(fitting) == 1 and size >= _TELLING and not others:
+            return Choice(text=fitting[0], size=size)
+        return Choice(text=str(size), doubts=(*fitting, *others), size=size)
     sums = [one for one in words.sums if _fits(one, seen)] if size >= _TELLING else []
     alike = list(dict.fromkeys(sums))
     if len(alike) == 1:
-        return Choice(text=alike[0])
-    return Choice(text=str(size), doubts=tuple(alike), is_constant=not alike)
+        return Choice(text=alike[0], size=size)
+    return Choice(text=str(size), doubts=tuple(alike), size=size)
 
 
 def _by_nearness(seen: Seen, words: Words) -> list[str]:
@@ -127,6 +137,13 @@ def _made_up(seen: Seen, words: Words) -> Iterator[str]:
                 text = joined(name, "//", other)
                 if _fits(text, seen):
                     yield text
+
+
+def _products(seen: Seen, words: Words) -> list[str]:
+    """Return the products of two names of the function itself that fit."""
+    own = {name for name, near in words.nearness.items() if near < MODULE}
+    return [text for text in _made_up(seen, words) if {*names_in(text)} <= own and "*" in text
+            and len(names_in(text)) == 2]  # fmt: skip
 
 
 def _sums(name: str, value: int) -> Iterator[tuple[str, int]]:

@@ -11,8 +11,10 @@ import ast
 from relaunch.inside.shapes.sites import dotted
 from relaunch.trial.shapes import sides as words
 from relaunch.trial.shapes.called import Called
+from relaunch.trial.shapes.notation import names_in
 from relaunch.trial.shapes.operations import KNOWN
 from relaunch.trial.shapes.patterns import pattern_of
+from relaunch.trial.shapes.scope import PATTERN
 from relaunch.trial.shapes.sums import side_of
 
 TYPE_CHECKING = False
@@ -30,9 +32,10 @@ _LIBRARIES = frozenset(_LIBRARY_NAMES.split())
 class Hints:
     """Knows the shapes of a function's variables so far, in words."""
 
-    def __init__(self, shown: Mapping[str, str]) -> None:
-        """Begin without any variable."""
+    def __init__(self, shown: Mapping[str, str], nearness: Mapping[str, int]) -> None:
+        """Begin without any variable; the names of the function are told."""
         self.shown = shown
+        self._nearness = nearness
         self.variables: dict[str, Sides] = {}
 
     def of(self, node: ast.AST | None) -> Sides | None:
@@ -44,10 +47,20 @@ class Hints:
             return None
         said = pattern_of(node)
         if said is not None:
-            return [words.Side(text) for text in said]
+            return [self._by_pattern(text) for text in said]
         method = getattr(self, f"_{type(node).__name__}", None)
         found: Sides | None = method(node) if method is not None else None
         return found
+
+    def _by_pattern(self, text: str) -> words.Side | None:
+        """Return a side of a pattern; in a product, its names must be the pattern's own.
+
+        `h` may be the height of an image there, and in the pattern the number of heads.
+        """
+        is_product = len(names_in(text)) > 1
+        if is_product and any(self._nearness.get(name) != PATTERN for name in names_in(text)):
+            return None
+        return words.Side(text)
 
     def part(self, node: ast.AST | None, index: int) -> Sides | None:
         """Return the sides of one of several values that are set together."""
@@ -160,7 +173,7 @@ def measured(node: ast.AST) -> tuple[str, int] | None:
 
 
 def unpacked(statement: Any) -> list[tuple[str, int, str]]:
-    """Return what a statement calls the sides of arrays: array, which side, name.
+    """Return what a statement calls the sides of arrays: array, which side, name; `_` is none.
 
     `B, T, C = x.shape`, `b, *_, d = x.size()`, `T = x.shape[1]`, `b, t = x.size(0), x.size(1)`,
     `b, t, device = *x.shape, x.device`.
@@ -222,8 +235,8 @@ def _in_order(array: str, targets: list[ast.expr], part: slice) -> list[tuple[st
     starred = next((n for n, one in enumerate(targets) if isinstance(one, ast.Starred)), None)
     found = []
     for n, one in enumerate(targets):
-        if isinstance(one, ast.Name) and one.id.strip("_"):
+        if isinstance(one, ast.Name):
             is_behind = starred is not None and n > starred
             index = n - len(targets) + (part.stop or 0) if is_behind else start + n
-            found.append((array, index, one.id))
+            found.append((array, index, one.id if one.id.strip("_") else ""))
     return found

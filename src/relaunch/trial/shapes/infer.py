@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 from relaunch.inside.shapes.sites import own_statements
 from relaunch.record import Record
 from relaunch.trial.shapes.choose import Choice, Words, choose
 from relaunch.trial.shapes.hints import Hints, unpacked
-from relaunch.trial.shapes.notation import ANY, REST, Fields, Several, Shape
+from relaunch.trial.shapes.notation import ANY, REST, Fields, Several, Shape, names_in
 from relaunch.trial.shapes.patterns import value_of
 from relaunch.trial.shapes.scope import Scope
 from relaunch.trial.shapes.sides import Side
@@ -14,7 +16,7 @@ from relaunch.trial.shapes.sums import names_used
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     from relaunch.inside.shapes.sites import Function, Site
@@ -39,8 +41,8 @@ class Found(Record):
     why_not: str = ""
     doubts: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What was written, and what else it may be."""
-    constants: tuple[str, ...] = ()
-    """Numbers that are written because they never were others."""
+    steady: tuple[tuple[str, int], ...] = ()
+    """What was written on trust: it had one size, this, in all calls."""
 
 
 class Inference:
@@ -50,15 +52,16 @@ class Inference:
         """`sums` are those of names that stand in the file."""
         self.function = function
         self.scope = Scope(function, calls)
-        self._hints = Hints(self.scope.shown)
+        self._hints = Hints(self.scope.shown, self.scope.nearness)
         self._sums = tuple(sums)
         self._called = _names_for_sides(function)
         self._glimpses: dict[tuple[int, int], list[Glimpse]] = {}
         for glimpse in self.scope.glimpses:
             self._glimpses.setdefault((glimpse.site, glimpse.index), []).append(glimpse)
 
-    def found(self) -> list[Found]:
-        """Return what every site with arrays shows."""
+    def found(self, said: Mapping[tuple[int, int], Value] | None = None) -> list[Found]:
+        """Return what every site with arrays shows; `said` are comments that hold."""
+        self._said = said or {}
         found: list[Found] = []
         for site in self.function.sites:
             for index, label in enumerate(site.labels):
@@ -74,14 +77,17 @@ class Inference:
 
     def _remember(self, label: str, value: Value | None) -> None:
         """Know a variable by what its sides are called, for the statements that follow."""
-        if isinstance(value, Several):
-            value = value.items[0] if value.is_open else None
+        if isinstance(value, Several) and value.is_open:
+            value = value.items[0]
         if not isinstance(value, Shape) or REST in value.sides:
             self._hints.variables.pop(label, None)
             return
         self._hints.variables[label] = [
-            None if text == ANY else Side(text, sure=text not in self._unsure)
-            for text in value.sides
+            # A number that is only what was seen says nothing about the next array.
+            None
+            if choice.text == ANY or (choice.text.isdecimal() and not choice.is_sure)
+            else Side(choice.text, sure=choice.is_sure)
+            for choice in self._choices
         ]
 
     def _tell(self, site: Site, index: int, label: str, glimpses: Sequence[Glimpse]) -> Found:
@@ -89,7 +95,7 @@ class Inference:
         self._choices: list[Choice] = []
         value, why_not = self._value(site, index, label, glimpses)
         doubtful = [one for one in self._choices if one.doubts]
-        self._unsure = {one.text for one in doubtful}
+        trusted = [one for one in self._choices if one.size and not one.doubts]
         return Found(
             site=site,
             index=index,
@@ -97,7 +103,7 @@ class Inference:
             value=value,
             why_not=why_not,
             doubts=tuple((one.text, one.doubts) for one in doubtful) if value is not None else (),
-            constants=tuple(one.text for one in self._choices if one.is_constant),
+            steady=tuple((one.text, one.size) for one in trusted) if value is not None else (),
         )
 
     def _words_of(self, site: Site) -> Words:
@@ -130,8 +136,14 @@ class Inference:
             hint = None
         else:
             hint = self._hints.part(value_of(site.statement), index)
+            if hint is not None and index and not isinstance(value_of(site.statement), ast.Tuple):
+                # Several results of who knows what: the first side is the one they share.
+                hint = [side if not n or (side and side.sure) else None
+                        for n, side in enumerate(hint)]  # fmt: skip
         called = self._called.get((site.number, label))
-        return _with_names(hint, called) if called else hint
+        hint = _with_names(hint, called) if called else hint
+        said = self._said.get((site.number, index))
+        return _with_names(hint, _known_sides(said, self.scope.nearness)) if said else hint
 
     def _several(
         self, kind: str, glimpses: Sequence[Glimpse], hint: Sides | None
@@ -177,10 +189,10 @@ class Inference:
         if hint is not None and len(hint) != count:
             hint = None
         before = len(self._choices)
-        sides = [
-            self._side([(shape[n - count], numbers) for shape, numbers in seen], hint, n)
-            for n in range(count)
-        ]
+        sides: list[str] = []
+        for n in range(count):
+            lengths = [(shape[n - count], numbers) for shape, numbers in seen]
+            sides.append(self._side(lengths, hint[n] if hint is not None else None, sides))
         if len(ranks) == 1:
             return Shape(sides=tuple(sides)), ""
         named = count
@@ -191,10 +203,11 @@ class Inference:
             return None, f"it has {' or '.join(map(str, ranks))} dimensions"
         return Shape(sides=(REST, *sides[named:])), ""
 
-    def _side(self, seen: Sequence[tuple[int | None, Any]], hint: Sides | None, place: int) -> str:
+    def _side(
+        self, seen: Sequence[tuple[int | None, Any]], hint: Side | None, before: Sequence[str]
+    ) -> str:
         known = [(size, numbers) for size, numbers in seen if size is not None]
-        side = hint[place] if hint is not None else None
-        choice = choose(known, side, self._words)
+        choice = choose(known, hint, self._words.but(taken=frozenset(before)))
         if len(known) < len(seen) and choice.text.isdecimal():
             choice = Choice(text=ANY)  # a side that was a symbol at times is no number
         self._choices.append(choice)
@@ -216,7 +229,19 @@ def _with_names(hint: Sides | None, called: dict[int, str]) -> Sides | None:
     else:
         found = list(hint)
     for n, name in called.items():
-        found[n] = Side(name)
+        if name:
+            found[n] = Side(name)
+    return found
+
+
+def _known_sides(value: Value, known: Collection[str]) -> dict[int, str]:
+    """Return what a comment calls the sides of an array, in names that the code has."""
+    if not isinstance(value, Shape) or REST in value.sides:
+        return {}
+    found = {}
+    for n, side in enumerate(value.sides):
+        names = names_in(side)
+        found[n] = side if names and all(name in known for name in names) else ""
     return found
 
 

@@ -83,7 +83,7 @@ def sides_of(value: Value) -> Iterator[str]:
 
 def read_value(text: str, at: int) -> tuple[Value, int] | None:
     """Read what begins with a bracket at this place; None if that is no shape. Also its end."""
-    end = _closing(text, at)
+    end = closing(text, at)
     if end < 0:
         return None
     inner = _split(text[at + 1 : end])
@@ -96,7 +96,7 @@ def _sequence(inner: list[str], bracket: str) -> Value | None:
     parts = inner[:-1] if len(inner) > 1 and not inner[-1] else inner
     if parts == [""]:
         return Shape(sides=()) if bracket == "(" else None
-    if parts[0][:1] in _OPEN and parts[0][:1] and _closing(parts[0], 0) == len(parts[0]) - 1:
+    if parts[0][:1] in _OPEN and parts[0][:1] and closing(parts[0], 0) == len(parts[0]) - 1:
         is_open = parts[-1] == REST
         items = [_whole(part) for part in (parts[:-1] if is_open else parts)]
         found = [item for item in items if item is not None]
@@ -107,9 +107,15 @@ def _sequence(inner: list[str], bracket: str) -> Value | None:
         return Several(items=tuple(found), is_list=bracket == "[", is_open=is_open)
     if len(inner) == 1 and bracket == "(" and parts[0] != REST:
         return None  # `(n_embd)` is a word in brackets; one side is written `(n_embd,)`
-    if not all(is_side(part) for part in parts):
+    if not all(is_side(part) for part in parts) or _is_sequence(parts):
         return None
     return Shape(sides=tuple(_tidy(part) for part in parts))
+
+
+def _is_sequence(parts: list[str]) -> bool:
+    """Tell numbers that go on, `0, 1, ..., n`, from sides."""
+    at = parts.index(REST) if REST in parts else 0
+    return REST in parts[at + 1 :] or (0 < at < len(parts) - 1 and parts[at - 1].isdecimal())
 
 
 def _fields(inner: list[str]) -> Value | None:
@@ -130,7 +136,7 @@ def _whole(text: str) -> Value | None:
     return found[0] if found is not None and found[1] == len(text) else None
 
 
-def _closing(text: str, at: int) -> int:
+def closing(text: str, at: int) -> int:
     """Return where the bracket at this place is closed; -1 if it is not."""
     waiting: list[str] = []
     for index in range(at, min(len(text), at + _LONGEST)):

@@ -6,6 +6,7 @@ import ast
 
 from relaunch.trial.shapes.notation import joined
 from relaunch.trial.shapes.patterns import sides as pattern_sides
+from relaunch.trial.shapes.patterns import text_of
 from relaunch.trial.shapes.sides import Side, multiplied, number, spread, swapped
 
 TYPE_CHECKING = False
@@ -221,12 +222,11 @@ def _expand(call: Called) -> Sides | None:
 
 def _einsum(call: Called) -> Sides | None:
     """Take the sides from the operands that have the letters of the result."""
-    texts = [one for one in call.given if isinstance(one, ast.Constant)]
-    text = texts[0].value if texts else None
-    if not isinstance(text, str) or "->" not in text:
+    text = text_of(next(iter(call.given), None))
+    if "->" not in text:
         return None
     left, _, right = text.partition("->")
-    operands = [one for one in call.given if one is not texts[0]]
+    operands = call.given[1:]
     told: dict[str, Side] = {}
     for part, operand in zip(left.split(","), operands, strict=False):
         names, sides = _letters(part), call.of(operand)

@@ -27,11 +27,16 @@ def pattern_of(node: ast.AST | None) -> tuple[str, ...] | None:
         return pattern_of(function.body) if isinstance(function, ast.Lambda) else None
     if not isinstance(node, ast.Call) or _last_name(node.func) not in _EINOPS:
         return None
-    for argument in node.args[1:2]:
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            _, arrow, right = argument.value.partition("->")
-            return sides(right) if arrow else None
-    return None
+    _, arrow, right = text_of(node.args[1] if len(node.args) > 1 else None).partition("->")
+    return sides(right) if arrow else None
+
+
+def text_of(node: ast.AST | None) -> str:
+    """Return a text that stands in the code; empty for what is none."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(text_of, node.values))
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return str(node.value) if isinstance(node, ast.Constant) and is_text else ""
 
 
 def sides(text: str) -> tuple[str, ...] | None:

@@ -45,7 +45,8 @@ class Row(Record):
     saw: str = ""
     """What was seen where it does not hold."""
     doubts: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    constants: tuple[str, ...] = ()
+    steady: tuple[tuple[str, int], ...] = ()
+    """What is written on trust: it had one size, this, in all calls."""
     is_broken: bool = False
     is_reached: bool = True
 
@@ -97,11 +98,13 @@ def _look(inference: Inference, lines: dict[int, _OneLine], source: Source) -> N
         if line is not None:
             owner[site.number] = one = lines[line.last]
             said.update(one.said_of(site))
-    for found in inference.found():
+    off = broken(said, inference.scope.glimpses)
+    for (number, _), one_broken in off.items():
+        owner[number].broken.append(one_broken)
+    holding = {where: value for where, value in said.items() if where not in off}
+    for found in inference.found(holding):
         if found.site.number in owner:
             owner[found.site.number].found.append(found)
-    for (site_number, _), one_broken in broken(said, inference.scope.glimpses).items():
-        owner[site_number].broken.append(one_broken)
 
 
 class _OneLine:
@@ -159,7 +162,7 @@ class _OneLine:
             comment=comment,
             text=text,
             doubts=tuple(doubt for one in worth for doubt in one.doubts),
-            constants=tuple(text for one in worth for text in one.constants),
+            steady=tuple(one for found in worth for one in found.steady),
         )
         if not said and source.width_with(self.line, comment) > width:
             return mine.but(state=LEFT_OUT, text=text, why=f"the line would be over {width} long")

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from relaunch.record import Record
-from relaunch.trial.shapes.notation import ANY, REST, Shape, is_side, names_in, read_value, sides_of
+from relaunch.trial.shapes.notation import (
+    ANY,
+    REST,
+    Shape,
+    closing,
+    is_side,
+    names_in,
+    read_value,
+    sides_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +56,7 @@ def _all(comment: str, labels: Sequence[str]) -> Iterator[Said]:
             continue
         read = read_value(comment, at) or _one_side(comment, at)
         if read is None:
-            at += 1
+            at = at + 1 if comment[at] == "(" else max(closing(comment, at), at) + 1
             continue
         value, end = read
         before = comment[:at].rstrip()
