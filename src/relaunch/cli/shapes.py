@@ -170,6 +170,8 @@ class _Run:
         self._folders: list[str] = []
         self._seen: Seen | None = None
         self._trial: Trial | None = None
+        self._argv: tuple[str, ...] = ()
+        self._width = whole_number(values["width"], "--line-length") if "width" in values else 0
         self._lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
 
     def run(self, commands: Sequence[tuple[str, ...] | None]) -> int:
@@ -178,6 +180,7 @@ class _Run:
             request = request_of(self._values, command).but(probes=self._probes)
             self._lines.quiet = request.quiet
             attempt = prepare(open_project(), request, self._lines)
+            self._argv = attempt.recipe.argv
             outcomes.append(attempt.run())
             if attempt.trial is not None and attempt.seen is not None:
                 self._folders.append(os.path.join(attempt.trial.path, "probes"))
@@ -198,7 +201,7 @@ class _Run:
         for one in self._files:
             calls = shapes.calls_of(self._folders, self._probes, one.file)
             plans.append(self._plan(one, calls))
-            for line in told.unseen(one, calls, self._probes, self._seen):
+            for line in told.unseen(one, calls, self._probes, self._seen, self._argv):
                 self._lines.remark(line)
         pairs = list(zip(self._files, plans, strict=True))
         if self._values.get("json"):
@@ -210,10 +213,9 @@ class _Run:
     def _plan(self, asked: Asked, calls: Sequence[Any]) -> Plan:
         from relaunch.trial.shapes.width import width_for
 
-        width = self._values.get("width")
-        limit = whole_number(width, "--line-length") if width else width_for(asked.file)
+        width = self._width or width_for(asked.file)
         with_arguments = bool(self._values.get("args"))
-        return shapes.planned(asked, calls, with_arguments=with_arguments, width=limit)
+        return shapes.planned(asked, calls, with_arguments=with_arguments, width=width)
 
     def _check(self, pairs: Sequence[tuple[Asked, Plan]]) -> int:
         from relaunch.cli import shapes_told as told
@@ -239,12 +241,11 @@ class _Run:
         elif wanted and self._trial is not None:
             shapes.write(wanted, self._trial)
         is_dry = bool(self._values.get("dry_run"))
-        for asked, plan in pairs:
+        seen = [(asked, plan) for asked, plan in pairs if any(row.is_reached for row in plan.rows)]
+        for asked, plan in seen:
             for line in told.written(asked, plan, is_dry=is_dry):
                 self._lines.remark(line)
-        if not any(plan.rows for _, plan in pairs):
-            return 1
-        return 0
+        return int(not seen)
 
 
 def _undo(files: Sequence[str], *, is_json: bool) -> int:

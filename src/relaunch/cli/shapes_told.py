@@ -20,29 +20,36 @@ _NAMED = 3
 
 
 def unseen(
-    asked: Asked, calls: Sequence[Any], probes: Sequence[Probe], seen: Seen
+    asked: Asked,
+    calls: Sequence[Any],
+    probes: Sequence[Probe],
+    seen: Seen,
+    command: Sequence[str],
 ) -> Iterator[str]:
     """Say why nothing was seen of what was asked for by name, or of a whole file."""
     from relaunch.trial.probe.verdict import verdict
 
     called = {call.function for call in calls}
+    is_loaded = any(note.get("file") == asked.file for note in seen.noted("loaded"))
+    if is_loaded and seen.noted("compiled"):
+        missed = [one.name for one in asked.meant if one.name and one.number not in called]
+        if missed:
+            yield (
+                f"{asked.label}: {_some(missed)} not seen: what torch.compile compiles is not "
+                "looked at   try: --env TORCH_COMPILE_DISABLE=1"
+            )
+            return
     for number, probe in enumerate(probes):
-        if probe.file != asked.file:
-            continue
         meant = [one for one in asked.functions if one.is_meant([probe.function])]
-        if any(one.number in called for one in meant):
+        if probe.file != asked.file or any(one.number in called for one in meant):
             continue
         hidden = [one for one in meant if one.hidden]
-        is_loaded = any(note.get("file") == asked.file for note in seen.noted("loaded"))
         if hidden and len(hidden) == len([one for one in meant if one.name]):
             yield f"{probe.label} was not looked at: {hidden[0].hidden}"
-        elif is_loaded and seen.noted("compiled"):
-            yield (f"{probe.label} ran only compiled by torch.compile, where nothing is looked at"
-                   "   try: --env TORCH_COMPILE_DISABLE=1")  # fmt: skip
         elif is_loaded and not probe.function:
             yield f"{probe.label} was loaded, and nothing in it was called"
         else:
-            found = verdict(number, probe, seen)
+            found = verdict(number, probe, seen, command=command)
             fix = f"   try: {found.fix}" if found.fix else ""
             yield f"{probe.label}: {found.word}, {found.cause}{fix}"
 

@@ -35,12 +35,20 @@ def begin(runtime: Any, notes: Notes) -> None:
     runtime.shapes = watch.entered
     runtime.shapes_at = watch.at
     runtime.compiling = bool  # says no
-    _answer_compilers(runtime, notes)
+    _answer_compilers(runtime)
     os.register_at_fork(after_in_child=watch.begin_again)
     atexit.register(watch.book.flush)
+    atexit.register(_note_compiled, notes)
 
 
-def _answer_compilers(runtime: Any, notes: Notes) -> None:
+def _note_compiled(notes: Notes) -> None:
+    """Note whether torch compiled anything: what ran so was not seen."""
+    counters: Any = getattr(sys.modules.get(f"{_COMPILER}.utils"), "counters", None)
+    if counters and (dict.get(counters, "frames") or dict.get(counters, "stats")):
+        notes.add("compiled", by="torch.compile")
+
+
+def _answer_compilers(runtime: Any) -> None:
     """Let torch answer whether it compiles, from when it can: it takes its own answer for granted.
 
     So what it compiles has no trace of us, and no break in its graph.
@@ -52,7 +60,6 @@ def _answer_compilers(runtime: Any, notes: Notes) -> None:
         if fullname == _COMPILER:
             compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
             runtime.compiling = getattr(compiler, "is_compiling", bool)
-            notes.add("compiler", name="torch.compile")
         code: CodeType | None = theirs(self, fullname)
         return code
 

@@ -32,11 +32,10 @@ _LIBRARIES = {
     "jaxlib": ("ArrayImpl",),
     "tensorflow": ("Tensor", "Variable"),
 }
-_DATA = {"member_descriptor", "getset_descriptor"}
 
 
 def spec_of(value: object) -> Spec:
-    """Return what a value is; never raises for what it knows, may raise for what it does not."""
+    """Return what a value is."""
     kind = type(value)
     return (_readers.get(kind) or _reader_for(kind))(value)
 
@@ -97,7 +96,10 @@ def _instance(value: Any, name: str) -> Spec:
 
 
 def _array(value: Any) -> Spec:
-    return _plain(value.shape)
+    try:
+        return _plain(value.shape)
+    except Exception:  # it is being made, or has none
+        return name_of(type(value))
 
 
 def _plain(shape: Any) -> Spec:

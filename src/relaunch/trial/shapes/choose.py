@@ -45,6 +45,8 @@ class Words(Record):
     """Names that the statement uses."""
     sums: tuple[str, ...] = ()
     """Sums of names that stand somewhere in the code."""
+    numbers: frozenset[int] = frozenset()
+    """Numbers that stand in the statement."""
     taken: frozenset[str] = frozenset()
     """Names of other sides of the same array."""
 
@@ -88,6 +90,8 @@ def _steady(size: int, seen: Seen, fitting: list[str], words: Words) -> Choice:
     if len(used) == 1:
         others = [name for name in fitting if name not in used]
         return Choice(text=used[0], doubts=tuple(others), size=size)
+    if size in words.numbers and not used:
+        return Choice(text=str(size), is_sure=True)
     if fitting:
         others = _products(seen, words) if words.nearness.get(fitting[0], ABOVE) == ABOVE else []
         if len(fitting) == 1 and size >= _TELLING and not others:

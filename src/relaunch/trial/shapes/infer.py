@@ -12,7 +12,7 @@ from relaunch.trial.shapes.notation import ANY, REST, Fields, Several, Shape, na
 from relaunch.trial.shapes.patterns import value_of
 from relaunch.trial.shapes.scope import Scope
 from relaunch.trial.shapes.sides import Side
-from relaunch.trial.shapes.sums import names_used
+from relaunch.trial.shapes.sums import names_used, numbers_used
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,8 +108,14 @@ class Inference:
 
     def _words_of(self, site: Site) -> Words:
         node = value_of(site.statement) if site.kind != "arguments" else None
-        used = names_used(node, self.scope.shown) if node is not None else set()
-        return Words(nearness=self.scope.nearness, used=frozenset(used), sums=self._sums)
+        if node is None:
+            return Words(nearness=self.scope.nearness, sums=self._sums)
+        return Words(
+            nearness=self.scope.nearness,
+            used=frozenset(names_used(node, self.scope.shown)),
+            numbers=frozenset(numbers_used(node)),
+            sums=self._sums,
+        )
 
     # --- one value -------------------------------------------------------------------------------
 

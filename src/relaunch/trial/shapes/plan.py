@@ -151,7 +151,8 @@ class _OneLine:
         if said and not self.broken and not self._is_poorer(said, worth):
             return mine
         if not items:
-            why_not = next((one.why_not for one in self.found if one.why_not), "")
+            meant = [one for one in self.found if with_arguments or one.site.kind != "arguments"]
+            why_not = next((one.why_not for one in meant if one.why_not), "")
             if said or why_not:
                 return mine.but(state=LEFT_OUT if not said else HOLDS, why=mine.why or why_not)
             return None

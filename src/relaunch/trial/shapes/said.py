@@ -91,7 +91,7 @@ def _ends_with(text: str, word: str) -> bool:
 def _is_meant(one: Said, comment: str, known: Collection[str]) -> bool:
     """Tell a shape from words in brackets, as `(query, key)`: it has a size, or stands alone."""
     alone = comment[one.end :].strip() == "" and comment[: one.label_start].strip() in ("", "#")
-    if comment[one.start] == "[" and len(list(sides_of(one.value))) == 1:
+    if comment[one.start] == "[" and isinstance(one.value, Shape) and len(one.value.sides) == 1:
         return alone  # as in `using list [-1]`
     return alone or any(_is_size(side, known) for side in sides_of(one.value))
 

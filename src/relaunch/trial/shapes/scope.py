@@ -69,7 +69,8 @@ class Scope:
         for site, index, spec in call.events:
             if site == ARGUMENTS or not (type(spec) is int or spec == CHANGES):
                 continue
-            name = self._labels[site][index] if site in self._labels else ""
+            labels = self._labels.get(site, ())
+            name = labels[index] if index < len(labels) else ""
             number = spec if type(spec) is int and spec > 0 else None
             before = found.get(name)
             near = LOCAL if "." not in name else OWN
@@ -130,8 +131,8 @@ class Scope:
             if site == ARGUMENTS:
                 yield Glimpse(self._first, index, spec, numbers, n)
                 continue
-            if site not in self._labels:
-                continue
+            if index >= len(self._labels.get(site, ())):
+                continue  # of another text than this one
             name = self._labels[site][index]
             if (type(spec) is int or spec == CHANGES) and name in self.shown:
                 shown = self.shown[name]

@@ -59,6 +59,23 @@ def names_used(tree: ast.AST, shown: Mapping[str, str]) -> set[str]:
     return found
 
 
+def numbers_used(tree: ast.AST) -> set[int]:
+    """Return the whole numbers that stand in some code, but for those that only choose a side."""
+    chosen = {id(one) for node in ast.walk(tree) for one in _choosing(node)}
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and type(node.value) is int and id(node) not in chosen
+    }
+
+
+def _choosing(node: ast.AST) -> list[ast.AST]:
+    if isinstance(node, ast.Subscript):
+        return list(ast.walk(node.slice))
+    is_side = isinstance(node, ast.keyword) and node.arg in ("dim", "axis")
+    return list(ast.walk(node)) if is_side else []
+
+
 class _LastParts(dict[str, str]):
     """Shows every name by its last part."""
 
