@@ -12,8 +12,8 @@ from tests import looking
 from tests.arrays import Array
 
 from relaunch.inside.probe import lines
+from relaunch.inside.probe.counts import ENOUGH
 from relaunch.inside.probe.rewrite import RUNTIME
-from relaunch.inside.shapes import calls as calls_module
 from relaunch.inside.shapes.inject import CALL, add_sites
 from relaunch.inside.shapes.retire import retire_entry, retire_site
 
@@ -195,20 +195,20 @@ def loop(n):
 def test_what_is_called_without_end_runs_without_us(tmp_path):
     space, runtime = loaded(HOT, tmp_path, looked_at=True)
     f = space["f"]
-    for n in range(calls_module.ENOUGH + 10):
+    for n in range(ENOUGH + 10):
         assert f(n) == (n + 1) * 2
     calls = runtime.watch._functions[1].count
-    assert calls == calls_module.ENOUGH
+    assert calls == ENOUGH
     assert f(1) == 4
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="memory of this Python is not known")
 def test_a_loop_without_end_runs_without_us(tmp_path):
     space, runtime = loaded(HOT, tmp_path, looked_at=True)
-    count = 3 * calls_module.ENOUGH
+    count = 3 * ENOUGH
     assert space["loop"](count) == sum(range(count))
     hits = [hits[0] for hits in runtime.watch._hits.values()]
-    assert max(hits) == calls_module.ENOUGH
+    assert max(hits) == ENOUGH
 
 
 def test_a_site_is_found_in_the_code_whatever_the_python(tmp_path):

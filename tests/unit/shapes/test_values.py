@@ -77,8 +77,9 @@ def test_what_a_value_is(value, expected):
 
 
 def test_one_array_several_and_none():
-    assert is_shape(()) and is_shape((1, 2)) and not is_shape(("list", (1,)))
-    assert has_arrays(("list", (1,))) and not has_arrays("list") and not has_arrays(3)
+    specs = [(), (1, 2), ("list", (1,)), "list", 3]
+    assert [is_shape(one) for one in specs] == [True, True, False, False, False]
+    assert [has_arrays(one) for one in specs] == [True, True, True, False, False]
 
 
 class Config:

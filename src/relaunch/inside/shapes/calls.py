@@ -14,6 +14,7 @@ from relaunch.inside.probe.counts import ENOUGH
 from relaunch.inside.shapes import inject
 from relaunch.inside.shapes.names import numbers_of
 from relaunch.inside.shapes.retire import retire_entry, retire_site
+from relaunch.inside.shapes.sites import RETURNED
 from relaunch.inside.shapes.values import has_arrays, spec_of
 
 TYPE_CHECKING = False
@@ -126,9 +127,10 @@ class Call:
         seen.add(what)
         if len(seen) > _VALUES:
             spec = "..."  # it changes without end: no number to go by
-        if site >= 0 and (type(spec) is int or spec == "..."):
+        name = inject.labels[site][index] if site >= 0 else RETURNED
+        if name != RETURNED and (type(spec) is int or spec == "..."):
             self._version += 1
-            self._set(inject.labels[site][index], spec)
+            self._set(name, spec)
         elif has_arrays(spec):
             self.calls.has_arrays = True
             self._watch.with_arrays.add(site)

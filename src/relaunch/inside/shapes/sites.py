@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MODULE = ""
 """The name of what stands outside every function."""
+RETURNED = "return"
+"""The label of what is returned: no name that a program can have."""
 _FUNCTIONS = (_ast.FunctionDef, _ast.AsyncFunctionDef)
 _LOOPS = (_ast.For, _ast.AsyncFor)
 _SEES_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
@@ -111,7 +113,7 @@ def what_is_set(statement: Any) -> tuple[str, list[str]]:
                                                 _ast.Attribute, _ast.IfExp, _ast.UnaryOp,
                                                 _ast.List, _ast.Dict, _ast.Compare, _ast.Await,
                                                 _ast.ListComp))  # fmt: skip
-        return "return", ["return"] if is_worth else []
+        return "return", [RETURNED] if is_worth else []
     return "", []
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _TELLING = 5
 """A number below this is met too often to be a name's by itself."""
+_TELLING_FAR = 32
+"""Likewise of a sum that stands elsewhere."""
 _TIMES = (2, 3, 4)
 
 
@@ -44,7 +46,9 @@ class Words(Record):
     used: frozenset[str] = frozenset()
     """Names that the statement uses."""
     sums: tuple[str, ...] = ()
-    """Sums of names that stand somewhere in the code."""
+    """Sums of names that stand in the function."""
+    far_sums: tuple[str, ...] = ()
+    """Sums that stand elsewhere in the file."""
     numbers: frozenset[int] = frozenset()
     """Numbers that stand in the statement."""
     taken: frozenset[str] = frozenset()
@@ -65,7 +69,7 @@ def choose(seen: Seen, hint: Side | None, words: Words) -> Choice:
     if hint is not None and _fits(hint.text, seen):
         if not is_steady:
             return Choice(text=hint.text, is_sure=True)
-        is_told = hint.text.isidentifier() or hint.text in words.sums
+        is_told = hint.text.isidentifier() or hint.text in (*words.sums, *words.far_sums)
         if not is_told:  # a product that one number fits, and nobody wrote
             return Choice(text=str(first), doubts=(hint.text, *fitting), size=first)
         others = [name for name in fitting if name not in (hint.text, *names_in(hint.text))]
@@ -75,9 +79,9 @@ def choose(seen: Seen, hint: Side | None, words: Words) -> Choice:
     if fitting:
         name = min(fitting, key=lambda name: name not in words.used)
         return Choice(text=name, is_sure=True)
-    for sum_ in words.sums:
-        if _fits(sum_, seen):
-            return Choice(text=sum_, is_sure=True)
+    for text in (*words.sums, *words.far_sums):
+        if _fits(text, seen):
+            return Choice(text=text, is_sure=True)
     found = list(dict.fromkeys(_made_up(seen, words)))
     if len(found) == 1:
         return Choice(text=found[0], is_sure=True)
@@ -97,8 +101,9 @@ def _steady(size: int, seen: Seen, fitting: list[str], words: Words) -> Choice:
         if len(fitting) == 1 and size >= _TELLING and not others:
             return Choice(text=fitting[0], size=size)
         return Choice(text=str(size), doubts=(*fitting, *others), size=size)
-    sums = [one for one in words.sums if _fits(one, seen)] if size >= _TELLING else []
-    alike = list(dict.fromkeys(sums))
+    sums = words.sums if size >= _TELLING else ()
+    sums += words.far_sums if size >= _TELLING_FAR else ()
+    alike = list(dict.fromkeys(one for one in sums if _fits(one, seen)))
     if len(alike) == 1:
         return Choice(text=alike[0], size=size)
     return Choice(text=str(size), doubts=tuple(alike), size=size)

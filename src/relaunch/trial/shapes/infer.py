@@ -12,7 +12,7 @@ from relaunch.trial.shapes.notation import ANY, REST, Fields, Several, Shape, na
 from relaunch.trial.shapes.patterns import value_of
 from relaunch.trial.shapes.scope import Scope
 from relaunch.trial.shapes.sides import Side
-from relaunch.trial.shapes.sums import names_used, numbers_used
+from relaunch.trial.shapes.sums import names_used, numbers_used, sums_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ class Inference:
         self.function = function
         self.scope = Scope(function, calls)
         self._hints = Hints(self.scope.shown, self.scope.nearness)
-        self._sums = tuple(sums)
+        self._sums = {
+            "sums": tuple(dict.fromkeys(sums_in(function.node, self.scope.shown))),
+            "far_sums": tuple(sums),
+        }
         self._called = _names_for_sides(function)
         self._glimpses: dict[tuple[int, int], list[Glimpse]] = {}
         for glimpse in self.scope.glimpses:
@@ -109,12 +112,12 @@ class Inference:
     def _words_of(self, site: Site) -> Words:
         node = value_of(site.statement) if site.kind != "arguments" else None
         if node is None:
-            return Words(nearness=self.scope.nearness, sums=self._sums)
+            return Words(nearness=self.scope.nearness, **self._sums)
         return Words(
             nearness=self.scope.nearness,
             used=frozenset(names_used(node, self.scope.shown)),
             numbers=frozenset(numbers_used(node)),
-            sums=self._sums,
+            **self._sums,
         )
 
     # --- one value -------------------------------------------------------------------------------

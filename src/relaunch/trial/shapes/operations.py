@@ -202,6 +202,28 @@ def _stack(call: Called) -> Sides | None:
     return [*known[:at], Side(str(len(parts))), *known[at:]]
 
 
+def _repeat_each(call: Called) -> Sides | None:
+    place, times = call.place(1), call.size(0)
+    if call.on is None or place is None or not 0 <= place < len(call.on):
+        return None
+    return [*call.on[:place], _times(call.on[place], times), *call.on[place + 1 :]]
+
+
+def _repeat(call: Called) -> Sides | None:
+    times = call.sizes()
+    if call.on is None or times is None or len(times) != len(call.on):
+        return None
+    return [_times(side, count) for side, count in zip(call.on, times, strict=True)]
+
+
+def _times(side: Side | None, count: Side | None) -> Side | None:
+    if side is None or count is None:
+        return None
+    if count.text == "1" or side.text == "1":
+        return side if count.text == "1" else count
+    return Side(joined(side.text, "*", count.text), sure=side.sure)
+
+
 def _where(call: Called) -> Sides | None:
     return spread([call.on, *(call.of(one) for one in call.given)])
 
@@ -268,6 +290,8 @@ _BY_NAME: dict[Callable[[Called], Sides | None], str] = {
     _one_hot: "one_hot",
     _cat: "cat concat concatenate",
     _stack: "stack",
+    _repeat_each: "repeat_interleave",
+    _repeat: "repeat",
     _where: "where",
     _like_other: "expand_as view_as reshape_as",
     _expand: "expand broadcast_to",

@@ -6,6 +6,7 @@ one function would be shown alike and differ, the nearer one keeps the short nam
 
 from __future__ import annotations
 
+from relaunch.inside.shapes.sites import RETURNED
 from relaunch.trial.shapes.patterns import bindings
 from relaunch.trial.shapes.seen import ARGUMENTS, CHANGES
 
@@ -70,13 +71,13 @@ class Scope:
             if site == ARGUMENTS or not (type(spec) is int or spec == CHANGES):
                 continue
             labels = self._labels.get(site, ())
-            name = labels[index] if index < len(labels) else ""
+            name = labels[index] if index < len(labels) else RETURNED
             number = spec if type(spec) is int and spec > 0 else None
             before = found.get(name)
             near = LOCAL if "." not in name else OWN
             if before is not None and before[1] != number:
                 number = None  # it changes: what it is depends on when
-            if name:
+            if name != RETURNED:
                 found[name] = (near, number)
         for name, given in call.above.items():
             found[_CALLERS + name] = (ABOVE, given)
