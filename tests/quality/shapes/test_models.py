@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.needs import python_with_torch
 
-HERE = Path(__file__).parent
+PROGRAMS = Path(__file__).parent / "programs"
 ALIKE = "B=4 T=16 D=64 h=4 kv=4 V=64 L=2 M=16 F=128 I=16 p=4 K=16 w=16 S=16"
 BATCH = "B=3 T=16 D=64 h=4 kv=4 V=64 L=2 M=16 F=128 I=16 p=4 K=16 w=16 S=16"
 OTHER = "B=5 T=14 D=84 h=6 kv=2 V=131 L=3 M=23 F=150 I=36 p=6 K=17 w=22 S=26"
@@ -19,8 +19,8 @@ OTHER = "B=5 T=14 D=84 h=6 kv=2 V=131 L=3 M=23 F=150 I=36 p=6 K=17 w=22 S=26"
 
 @pytest.fixture
 def models(world):
-    for name in ("models.py", "train.py"):
-        world.write(name, (HERE / name).read_bytes())
+    for name in ("models", "train"):
+        world.write(f"{name}.py", (PROGRAMS / name).read_bytes())
     world.commit()
     return world
 

@@ -53,10 +53,11 @@ class Inference:
         self.function = function
         self.scope = Scope(function, calls)
         self._hints = Hints(self.scope.shown, self.scope.nearness)
-        self._sums = {
-            "sums": tuple(dict.fromkeys(sums_in(function.node, self.scope.shown))),
-            "far_sums": tuple(sums),
-        }
+        self._plain_words = Words(
+            nearness=self.scope.nearness,
+            sums=tuple(dict.fromkeys(sums_in(function.node, self.scope.shown))),
+            far_sums=tuple(sums),
+        )
         self._called = _names_for_sides(function)
         self._glimpses: dict[tuple[int, int], list[Glimpse]] = {}
         for glimpse in self.scope.glimpses:
@@ -112,12 +113,10 @@ class Inference:
     def _words_of(self, site: Site) -> Words:
         node = value_of(site.statement) if site.kind != "arguments" else None
         if node is None:
-            return Words(nearness=self.scope.nearness, **self._sums)
-        return Words(
-            nearness=self.scope.nearness,
+            return self._plain_words
+        return self._plain_words.but(
             used=frozenset(names_used(node, self.scope.shown)),
             numbers=frozenset(numbers_used(node)),
-            **self._sums,
         )
 
     # --- one value -------------------------------------------------------------------------------
