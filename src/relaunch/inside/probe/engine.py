@@ -85,6 +85,15 @@ class Engine:
         self._ours[id(code)] = code
         return code
 
+    def note_stale(self, native: CodeType, source: bytes, path: str) -> None:
+        """Note bytecode that says something else than its source: plain Python would run that."""
+        if not path.endswith(".py"):
+            return
+        fresh = compile(source, path, "exec", dont_inherit=True)
+        if fresh.co_code != native.co_code or fresh.co_consts != native.co_consts:
+            cached = _EXTERNAL.cache_from_source(path)
+            self.runtime.notes.add("stale", file=self.file_of(path), cached=cached)
+
     def is_ours(self, code: CodeType) -> bool:
         """Tell whether a module's code has probes in it."""
         return id(code) in self._ours
@@ -124,15 +133,15 @@ class Engine:
             if pytest_waits and pytests.REWRITER in sys.modules:
                 pytest_waits = not pytests.watch(engine)
             path = self.get_filename(fullname)
-            if engine.file_of(path):
-                if is_plain(self):
-                    code = engine.probed(self.get_data(path), path)
-                    if code is not None:
-                        return code
-                else:
-                    engine.runtime.notes.add("translated", file=path, by=type(self).__module__)
-            native: CodeType | None = theirs(self, fullname)
-            return native
+            native: CodeType | None = theirs(self, fullname)  # it says what is wrong, as ever
+            if not engine.file_of(path) or native is None:
+                return native
+            if not is_plain(self):
+                engine.runtime.notes.add("translated", file=path, by=type(self).__module__)
+                return native
+            source = self.get_data(path)
+            engine.note_stale(native, source, path)
+            return engine.probed(source, path) or native
 
         # As a part of the import system, so that Python leaves its frame out of tracebacks.
         get_code.__code__ = get_code.__code__.replace(co_filename=theirs.__code__.co_filename)
