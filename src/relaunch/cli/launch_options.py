@@ -96,9 +96,7 @@ def parse(
 
     `rl` is what was typed before the words, for what to type instead.
     """
-    values, stray, command = _read(words, options, rl)
-    if stray:
-        raise _before_command(words, stray[0], rl)
+    values, _, command = _read(words, options, rl, takes_words=False)
     return values, command
 
 
@@ -106,17 +104,16 @@ def parse_with_words(
     words: Sequence[str], options: Sequence[Option], rl: str
 ) -> tuple[dict[str, Any], list[str], tuple[str, ...] | None]:
     """Split `WORDS [OPTIONS] [-- CMD...]` likewise, for verbs that take words of their own."""
-    values, stray, command = _read(words, options, rl)
-    return values, [words[at] for at in stray], command
+    return _read(words, options, rl, takes_words=True)
 
 
 def _read(
-    words: Sequence[str], options: Sequence[Option], rl: str
-) -> tuple[dict[str, Any], list[int], tuple[str, ...] | None]:
-    """Return the values, where other words stand, and the command."""
+    words: Sequence[str], options: Sequence[Option], rl: str, *, takes_words: bool
+) -> tuple[dict[str, Any], list[str], tuple[str, ...] | None]:
+    """Return the values, the other words, and the command."""
     by_flag = {flag: option for option in options for flag in option.flags}
     values: dict[str, Any] = {}
-    stray: list[int] = []
+    stray: list[str] = []
     at = 0
     while at < len(words):
         word = words[at]
@@ -128,11 +125,11 @@ def _read(
             return values, stray, command
         flag, value = _split(word, by_flag)
         option = by_flag.get(flag)
-        if option is None and not word.startswith("-"):
-            stray.append(at - 1)
+        if option is None and takes_words and not word.startswith("-"):
+            stray.append(word)
             continue
         if option is None:
-            raise _unknown(word, words, list(by_flag), rl)
+            raise _unknown(word, words, at - 1, list(by_flag), rl)
         if not option.metavar:
             if value is not None:
                 raise UsageError(f"{flag} takes no value: `{word}`")
@@ -166,12 +163,10 @@ def _help(rl: str) -> str:
     return f"{'rl run' if rl == 'rl' else rl} --help"
 
 
-def _before_command(words: Sequence[str], at: int, rl: str) -> UsageError:
-    right = " ".join([rl, *words[:at], "--", *words[at:]])
-    return UsageError(f"`{words[at]}` came before `--`", hint=right)
-
-
-def _unknown(word: str, words: Sequence[str], flags: list[str], rl: str) -> UsageError:
+def _unknown(word: str, words: Sequence[str], at: int, flags: list[str], rl: str) -> UsageError:
+    if not word.startswith("-"):
+        right = " ".join([rl, *words[:at], "--", *words[at:]])
+        return UsageError(f"`{word}` came before `--`", hint=right)
     if any(word in option.flags for option in OPTIONS):
         return UsageError(f"{word} is no option of `{rl}`", hint=" ".join(["rl", *words]))
     names = {flag.lstrip("-"): flag for flag in flags}
