@@ -161,7 +161,8 @@ def _replaced(now: Any, function: str, file: str) -> Iterator[str]:
 
 
 def _overridden(owner: type, name: str, function: str) -> Iterator[str]:
-    todo, seen = [owner], 0
+    todo: list[type] = [owner]
+    seen = 0
     while todo and seen < _SUBCLASSES:
         for one in type.__subclasses__(todo.pop()):
             seen += 1
