@@ -48,3 +48,5 @@ class Recipe(Record):
     """What its snapshots may take together, as `4G` or `30%`; empty leaves it to the settings."""
     warm_idle_s: float = 0.0
     """Without use its snapshots end after so long; 0 leaves it to the settings."""
+    typed: tuple[str, ...] = ()
+    """The words of `rl py`, of which `argv` was made; empty for a command that was typed itself."""

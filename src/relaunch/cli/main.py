@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 VERBS = {
     "run": "run it once, cleanly, and remember what was tested",
     "warm": "after an edit, go on from the last place that the edit leaves as it was",
+    "py": "a line of Python: compound statements, imports of what it names",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",
@@ -115,7 +116,7 @@ def _dispatch(words: list[str]) -> int:
         return _launch(words[1:])
     if first not in VERBS:
         raise _no_such_verb(words)
-    if first == "warm":
+    if first in ("warm", "py"):
         return _quickly(lambda: _verb(first, words[1:]))
     return _verb(first, words[1:])
 

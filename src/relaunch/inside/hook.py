@@ -17,6 +17,7 @@ _src = os.environ.get("RELAUNCH_SRC", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
+_loader = []
 # Our own copies, because tests of the user mock these and may leave them so at exit.
 _open, _read, _write, _close, _rename = os.open, os.read, os.write, os.close, os.rename
 _getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
@@ -29,6 +30,9 @@ def start():
     atexit.register(_at_exit)
     if sys.version_info >= (3, 8):
         _watch_threads()
+    # Only this process is the one-liner; what it starts is not.
+    if os.environ.pop("RELAUNCH_LINE", "") and sys.version_info >= (3, 8):
+        _private("oneliner").start()
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:
         _guard(roots.split(os.pathsep))
@@ -39,6 +43,16 @@ def _guard(roots):
     names = {"__name__": "_relaunch_guard", "__file__": path}
     exec(compile(_text_of(path), path, "exec"), names)
     names["install"](roots)
+
+
+def _private(name):
+    """Return a module of ours, loaded beside `sys.modules`."""
+    if not _loader:
+        path = os.path.join(_here, "private.py")
+        names = {"__name__": "_relaunch_private", "__file__": path}
+        exec(compile(_text_of(path), path, "exec"), names)
+        _loader.append(names["Private"](_here))
+    return _loader[0].load(name)
 
 
 def _watch_threads():

@@ -12,6 +12,8 @@ HOOK = "RELAUNCH_HOOK"
 """Directory the reports go to, one `<pid>.json` per process; absent: no hook."""
 SRC = "RELAUNCH_SRC"
 """Packages, comma between them, whose files the process names at exit."""
+LINE = "RELAUNCH_LINE"
+"""Set for the program of a one-liner: its tracebacks show the line."""
 SCHEMA = 1
 """Value of `schema` in each report; raised when a field changes its meaning."""
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")

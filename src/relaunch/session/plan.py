@@ -35,6 +35,7 @@ def _fresh(project: Project, request: Request) -> Recipe:
     assert request.argv is not None
     return Recipe(
         argv=request.argv,
+        typed=request.typed,
         cwd=project.cwd,
         resets=run.reset,
         reset_continue=not run.stop_if_reset_fails,
@@ -120,6 +121,7 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
             at=tuple(start.get("at", ())),
             warm_memory=start.get("warm_memory", ""),
             warm_idle_s=start.get("warm_idle_s", 0.0),
+            typed=tuple(start.get("typed", ())),
         )
     except (KeyError, TypeError) as error:
         raise JournalError(
@@ -151,6 +153,7 @@ def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
         "frozen": recipe.frozen,
         "let_live": recipe.let_live,
         **(_warm_json(recipe) if recipe.warm else {}),
+        **({"typed": list(recipe.typed)} if recipe.typed else {}),
     }
 
 

@@ -31,6 +31,8 @@ class Request(Record):
     at: tuple[str, ...] | None = None
     warm_memory: str | None = None
     warm_idle_s: float | None = None
+    typed: tuple[str, ...] = ()
+    """What `argv` was made of, by `rl py`."""
     unsaved: str = ""
     """ask, warn, refuse or off; empty leaves it to the settings."""
     may_ask: bool = False
