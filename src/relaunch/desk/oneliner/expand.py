@@ -81,8 +81,8 @@ class _Reader:
             self._put(self._end_of_decorator())
         elif self._is_clause(self.here):
             self._open(self._close_for(word), colon)
-        elif word == "case" and self._is_header(colon) and "match" in self.blocks:
-            while self.blocks[-1] != "match":
+        elif word == "case" and self._is_header(colon) and self._is_case():
+            while self.blocks and self.blocks[-1] != "match":
                 self.blocks.pop()
             self._open("case", colon)
         elif word in _OPENERS or (word == "async" and self._word(self.here + 1) in _OPENERS):
@@ -129,7 +129,7 @@ class _Reader:
             token = self.tokens[at]
             if token.depth:
                 continue
-            if token.text == ";":
+            if token.text == ";" or (at > self.here and self._is_clause(at)):
                 return None
             if token.text == "lambda":
                 lambdas += 1
@@ -172,6 +172,10 @@ class _Reader:
     def _is_header(self, colon: int | None) -> bool:
         """Tell `case x:` from `case: int`, which is a variable with that name."""
         return colon is not None and colon > self.here + 1
+
+    def _is_case(self) -> bool:
+        """Tell a clause of a `match`, one of the same line or one that real lines opened."""
+        return "match" in self.blocks or self.here == 0
 
     def _is_match(self, colon: int | None) -> bool:
         """Tell the statement from a variable with that name: a `case` follows."""

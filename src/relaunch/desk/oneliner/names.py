@@ -11,7 +11,7 @@ from relaunch.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 _ONLY_AST = 0x400
@@ -51,14 +51,19 @@ class Names(Record):
 
 def parse(text: str) -> Any:
     """Return the syntax tree of a program; None if it is none."""
+    return _asked(text, lambda: compile(text, "<string>", "exec", _ONLY_AST, dont_inherit=True))
+
+
+def _asked(text: str, parser: Callable[[], Any]) -> Any:
+    """Ask a parser of Python's about a text, quietly; None if it is no program."""
     try:
         if not _may_warn(text):
-            return compile(text, "<string>", "exec", _ONLY_AST, dont_inherit=True)
+            return parser()
         import warnings
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the program's own start tells them
-            return compile(text, "<string>", "exec", _ONLY_AST, dont_inherit=True)
+            return parser()
     except _NO_CODE:
         return None
 
@@ -93,9 +98,8 @@ def _scopes(text: str) -> tuple[set[str] | None, set[str]]:
     """Return the names that are looked for in the module and never bound there, and all names."""
     import _symtable as table  # type: ignore[import-not-found]  # built in; no stub knows it
 
-    try:
-        top = table.symtable(text, "<string>", "exec")
-    except _NO_CODE:
+    top = _asked(text, lambda: table.symtable(text, "<string>", "exec"))
+    if top is None:
         return None, set()
     wanted: set[str] = set()
     bound = {*dir(builtins), *_OF_A_MODULE}
