@@ -69,10 +69,24 @@ CONDITIONS = [
     "f'{x:>3}'",
 ]
 MANAGERS = ["open(p) as f", "open(p) as f, g()[1:2] as h", "(a as b, c as d)", "x"]
-CASES = ["1", "'a:b'", '{"a": [x, *y], **z}', "(1 | 2) as q", "A.B | None", "A(x=1)", "[1, 2]", "-1", "x if x > 1"]  # fmt: skip
+CASES = [
+    "1",
+    "'a:b'",
+    '{"a": [x, *y], **z}',
+    "(1 | 2) as q",
+    "A.B | None",
+    "A(x=1)",
+    "[1, 2]",
+    "-1",
+    "x if x > 1",
+]
 EXCEPTS = ["", " A", " (A, B) as e", " a.b[1:2] as e"]
 DECORATORS = ["@a", "@a.b(c=lambda: 1)", "@a[1:2]"]
-SIGNATURES = ["f(a: int = 3, *b: dict[str, int], **c) -> list[int]", "f()", "f(a, /, b={1: 2}, *, c)"]  # fmt: skip
+SIGNATURES = [
+    "f(a: int = 3, *b: dict[str, int], **c) -> list[int]",
+    "f()",
+    "f(a, /, b={1: 2}, *, c)",
+]
 CLASSES = ["A", "A(B, metaclass=C)"]
 
 
@@ -145,7 +159,9 @@ class _Maker:
             decorator = self.chance.choice(DECORATORS)
             # Two decorators without `;` would be one: `@` multiplies.
             apart = ";" if made.line[0] == "@" else self.chance.choice((";", " "))
-            made = Made([decorator, *made.lines], decorator + self.blanks(apart) + made.line, made.opened)  # fmt: skip
+            made = Made(
+                [decorator, *made.lines], decorator + self.blanks(apart) + made.line, made.opened
+            )
         return made
 
     def match(self, depth: int) -> Made:

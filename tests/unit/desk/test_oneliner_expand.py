@@ -19,27 +19,51 @@ LINES = [
     ("if a: b elif c: d else: e", "if a:\n    b\nelif c:\n    d\nelse:\n    e"),
     ("if a: if b: c; else: d", "if a:\n    if b:\n        c\n    else:\n        d"),
     ("if a: if b: c;; else: d", "if a:\n    if b:\n        c\nelse:\n    d"),
-    ("if a: if b: c; else: d; else: e", "if a:\n    if b:\n        c\n    else:\n        d\nelse:\n    e"),
-    ("for a in b: if a: break; else: c;; else: d", "for a in b:\n    if a:\n        break\n    else:\n        c\nelse:\n    d"),
-    ("try: for a in b: c; except D: e;; f", "try:\n    for a in b:\n        c\nexcept D:\n    e\nf"),
-    ("try: a; except B: c; else: d; finally: e", "try:\n    a\nexcept B:\n    c\nelse:\n    d\nfinally:\n    e"),
+    (
+        "if a: if b: c; else: d; else: e",
+        "if a:\n    if b:\n        c\n    else:\n        d\nelse:\n    e",
+    ),
+    (
+        "for a in b: if a: break; else: c;; else: d",
+        "for a in b:\n    if a:\n        break\n    else:\n        c\nelse:\n    d",
+    ),
+    (
+        "try: for a in b: c; except D: e;; f",
+        "try:\n    for a in b:\n        c\nexcept D:\n    e\nf",
+    ),
+    (
+        "try: a; except B: c; else: d; finally: e",
+        "try:\n    a\nexcept B:\n    c\nelse:\n    d\nfinally:\n    e",
+    ),
     ("try: a except* B as b: c", "try:\n    a\nexcept* B as b:\n    c"),
-    ("match a: case 1: b; case _: c;; d", "match a:\n    case 1:\n        b\n    case _:\n        c\nd"),
-    ("match a: case 1: match b: case 2: c; case 3: d;;; case 4: e",
-     "match a:\n    case 1:\n        match b:\n            case 2:\n                c\n"
-     "            case 3:\n                d\n    case 4:\n        e"),
+    (
+        "match a: case 1: b; case _: c;; d",
+        "match a:\n    case 1:\n        b\n    case _:\n        c\nd",
+    ),
+    (
+        "match a: case 1: match b: case 2: c; case 3: d;;; case 4: e",
+        "match a:\n    case 1:\n        match b:\n            case 2:\n                c\n"
+        "            case 3:\n                d\n    case 4:\n        e",
+    ),
     ("@a; @b def f(): return 1;; f()", "@a\n@b\ndef f():\n    return 1\nf()"),
     ("x = 1; async def f(): await g();; y", "x = 1\nasync def f():\n    await g()\ny"),
-    ("class A: x = 1; def f(self): return 2;; y = 3;; A()",
-     "class A:\n    x = 1\n    def f(self):\n        return 2\n    y = 3\nA()"),
+    (
+        "class A: x = 1; def f(self): return 2;; y = 3;; A()",
+        "class A:\n    x = 1\n    def f(self):\n        return 2\n    y = 3\nA()",
+    ),
     ("x = 1; for i in y: print(i)  # for; a: b", "x = 1\nfor i in y:\n    print(i)"),
     ("x = 1; if a: b;", "x = 1\nif a:\n    b"),
     ("x = 1; if a: b\nprint(x)", "x = 1\nif a:\n    b\nprint(x)"),
-    ("if a:\n    x = 1; if b: c\n    d\nelse: e; for f in g: h\ni",
-     "if a:\n    x = 1\n    if b:\n        c\n    d\nelse:\n    e\n    for f in g:\n        h\ni"),
-    ("match a:\n    case 1: b; if c: d\n    case _: e",
-     "match a:\n    case 1:\n        b\n        if c:\n            d\n    case _:\n        e"),
-]  # fmt: skip
+    (
+        "if a:\n    x = 1; if b: c\n    d\nelse: e; for f in g: h\ni",
+        "if a:\n    x = 1\n    if b:\n        c\n    d\nelse:\n    e\n"
+        "    for f in g:\n        h\ni",
+    ),
+    (
+        "match a:\n    case 1: b; if c: d\n    case _: e",
+        "match a:\n    case 1:\n        b\n        if c:\n            d\n    case _:\n        e",
+    ),
+]
 
 
 @pytest.mark.parametrize(("line", "lines"), LINES)
@@ -70,9 +94,16 @@ def test_whatever_is_typed_is_read_without_an_error_of_ours(pieces):
 
 @pytest.mark.parametrize(
     "line",
-    ["x = 1;; y", "if a: b;;; c", "x; else: y", ";x", "for a in b:; c", "if a: b; except: c",
-     "x = 'open; for a in b: c"],
-)  # fmt: skip
+    [
+        "x = 1;; y",
+        "if a: b;;; c",
+        "x; else: y",
+        ";x",
+        "for a in b:; c",
+        "if a: b; except: c",
+        "x = 'open; for a in b: c",
+    ],
+)
 def test_what_has_no_reading_is_left_for_python_to_judge(line):
     assert expand(line) == line
 

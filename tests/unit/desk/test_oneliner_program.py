@@ -18,11 +18,21 @@ from relaunch.inside.wellknown import ALIASES, MEMBERS
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A project's folder, and one with what is installed."""
-    for name in ("here/train.py", "here/np.py", "here/data/x.csv", "here/data/loader.py",
-                 "site/scipy/__init__.py", "site/scipy/sparse/__init__.py", "site/tqdm/__init__.py",
-                 "site/tqdm/auto.py", "site/fast.cpython-311-x86_64-linux-gnu.so",
-                 "site/pack/__init__.py", "site/pack/core.abi3.so", "far/editable/__init__.py",
-                 "far/editable/deep/__init__.py"):  # fmt: skip
+    for name in (
+        "here/train.py",
+        "here/np.py",
+        "here/data/x.csv",
+        "here/data/loader.py",
+        "site/scipy/__init__.py",
+        "site/scipy/sparse/__init__.py",
+        "site/tqdm/__init__.py",
+        "site/tqdm/auto.py",
+        "site/fast.cpython-311-x86_64-linux-gnu.so",
+        "site/pack/__init__.py",
+        "site/pack/core.abi3.so",
+        "far/editable/__init__.py",
+        "far/editable/deep/__init__.py",
+    ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -43,10 +53,16 @@ def imports(line: str, find: Finder) -> list[str]:
     ("line", "added"),
     [
         ("pd.DataFrame()", ["import pandas as pd"]),
-        ("F.relu(nn.Linear(1, 1).weight)", ["import torch.nn.functional as F", "import torch.nn as nn"]),
+        (
+            "F.relu(nn.Linear(1, 1).weight)",
+            ["import torch.nn.functional as F", "import torch.nn as nn"],
+        ),
         ("plt.plot([1])", ["import matplotlib.pyplot as plt"]),
         ("Path('.')", ["from pathlib import Path"]),
-        ("Counter(x for x in defaultdict(int))", ["from collections import Counter", "from collections import defaultdict"]),
+        (
+            "Counter(x for x in defaultdict(int))",
+            ["from collections import Counter", "from collections import defaultdict"],
+        ),
         ("json.dumps(re.findall('a', 'b'))", ["import json", "import re"]),
         ("os.path.join(sys.argv[0])", ["import os", "import sys"]),
         ("xml.etree.ElementTree.parse('a')", ["import xml.etree.ElementTree"]),
@@ -60,7 +76,10 @@ def imports(line: str, find: Finder) -> list[str]:
         ("pprint(glob('*'))", ["from pprint import pprint", "from glob import glob"]),
         ("random.random()", ["import random"]),
         ("datetime.datetime.now()", ["import datetime"]),
-        ("datetime.now() - timedelta(1)", ["from datetime import datetime", "from datetime import timedelta"]),
+        (
+            "datetime.now() - timedelta(1)",
+            ["from datetime import datetime", "from datetime import timedelta"],
+        ),
         ("datetime(2026, 1, 1)", ["from datetime import datetime"]),
         ("np.zeros(3)", ["import np"]),  # the project's own module comes first
         ("train.main(), train.x", ["import train"]),
@@ -80,7 +99,7 @@ def imports(line: str, find: Finder) -> list[str]:
         ("class A(Enum): x = auto();; A", ["from enum import Enum", "from enum import auto"]),
         ("@dataclass class A: x: int;; A(1)", ["from dataclasses import dataclass"]),
     ],
-)  # fmt: skip
+)
 def test_what_a_line_names_is_imported_and_nothing_else(line, added, find):
     assert imports(line, find) == added
 
@@ -146,8 +165,13 @@ def test_statements_print_nothing_of_their_own(find):
 def test_a_free_line_is_each_line_of_the_input_and_a_bound_one_is_not(find):
     assert write("line.strip()", find).each_line
     assert write("print(n, line)", find).each_line
-    for bound in ("for line in x: print(line)", "line = 1; print(line)", "[line for line in x]",
-                  "(lambda line: line)(1)", "len(lines)"):  # fmt: skip
+    for bound in (
+        "for line in x: print(line)",
+        "line = 1; print(line)",
+        "[line for line in x]",
+        "(lambda line: line)(1)",
+        "len(lines)",
+    ):
         assert not write(bound, find).each_line, bound
 
 

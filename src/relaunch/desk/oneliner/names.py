@@ -6,6 +6,7 @@ Neither `ast` nor `symtable` is imported: what they stand on is built in, and co
 from __future__ import annotations
 
 import builtins
+from itertools import pairwise
 
 from relaunch.record import Record
 
@@ -70,9 +71,7 @@ def _asked(text: str, parser: Callable[[], Any]) -> Any:
 
 def _may_warn(text: str) -> bool:
     """Tell what a parser may warn of: an escape that is none, a number that runs into a word."""
-    return "\\" in text or any(
-        one.isdigit() and other.isalpha() for one, other in zip(text, text[1:], strict=False)
-    )
+    return "\\" in text or any(a.isdigit() and b.isalpha() for a, b in pairwise(text))
 
 
 def read(text: str) -> Names | None:
