@@ -109,7 +109,7 @@ def parse(
         at += 1
         if word == "--":
             command = tuple(words[at:])
-            if not command or not command[0]:
+            if not bare and (not command or not command[0]):
                 raise UsageError("no command after `--`", hint=f"{rl} -- python train.py")
             return values, command
         if bare and not word.startswith("-"):

@@ -46,8 +46,11 @@ def main(args: Namespace) -> int:
 
 def quick(words: list[str]) -> int | None:
     """Run it all without argparse, but for the help."""
-    if words[:1] in (["-h"], ["--help"]):
-        return None
+    for word in words:
+        if word in ("-h", "--help"):
+            return None
+        if word == "--" or not word.startswith("-"):
+            break  # what follows is the line's
     values, command = parse(words, PY_OPTIONS, "rl py", bare=True)
     line, *rest = _checked(command)
     request = request_of(values, None)

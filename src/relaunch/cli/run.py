@@ -291,7 +291,7 @@ def _is_plain(event: Event) -> bool:
     if not isinstance(event, Finished):
         return True
     outcome = event.outcome
-    return outcome.passed and not (outcome.code_changed or outcome.ended_processes or event.told)
+    return outcome.passed and not (outcome.code_changed or outcome.ended_processes)
 
 
 def warmed_words(event: Warmed) -> str:

@@ -75,7 +75,9 @@ def _formatted(
 ) -> list[str]:
     traceback, linecache = _standard("traceback"), _standard("linecache")
     text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
-    linecache.cache[_FILE] = (len(text), None, text.splitlines(True), _FILE)
+    # Each with its newline, the last too: 3.11 counts it when it places its marks.
+    lines = [f"{line}\n" for line in text.split("\n")]
+    linecache.cache[_FILE] = (len(text), None, lines, _FILE)
     told = traceback.TracebackException(kind, error, tb, compact=True)
     own = _names_in(tb.tb_frame.f_code) if tb is not None else set()
     _without_foreign_lines(told, own, traceback)
