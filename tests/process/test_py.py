@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,7 @@ def trials(world: World, *words: str) -> list[dict[str, Any]]:
             "division by zero\nend\n",
         ),
         (["line.split()[1]"], "a b\nc d\n", "b\nd\n"),
+        (["line = line.strip(); if line: print(line)"], " a\n\nb \n", "a\nb\n"),
         (["line if 'o' in line else None"], "one\ntwo\nsix\n", "one\ntwo\n"),
         (["if n > 2: break;; print(n, line)"], "a\r\nb\nc\n", "1 a\n2 b\n"),
         (["await asyncio.sleep(0, line.upper())"], "a\nb", "A\nB\n"),
@@ -84,6 +86,38 @@ def test_every_python_reads_its_own_grammar(world: World, each_python):
     line = "d = {'a': 3}; for k in d: print(f'{d[k]:>{d[k]}};{k!r}', sys.version_info[1])"
     done = world.rl("py", line)
     assert (done.stdout, done.stderr) == (f"  3;'a' {each_python[2:]}\n", "")
+
+
+ALIKE = """
+import ast, json, sys
+sys.path[:0] = sys.argv[1:3]
+from tests.unit.desk.made_programs import program
+from relaunch.desk.oneliner.expand import expand
+from relaunch.desk.oneliner.names import read
+from relaunch.desk.oneliner.program import write
+found = []
+for seed in range(60):
+    lines, line = program(seed)
+    assert ast.dump(ast.parse(expand(line))) == ast.dump(ast.parse(lines)), line
+    names = read(lines)  # nothing where scopes are wrong, which newer Pythons see sooner
+    found.append(names and [write(line, lambda _: None).text, sorted(names.free)])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("version", NEWER)
+def test_every_python_makes_the_same_program_of_a_line(version):
+    root = Path(__file__).parents[2]
+
+    def made(python: str) -> list[Any]:
+        argv = [python, "-W", "ignore", "-c", ALIKE, str(root / "src"), str(root)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+        found: list[Any] = json.loads(done.stdout)
+        return found
+
+    both = list(zip(made(sys.executable), made(PYTHONS[version]), strict=True))
+    assert [ours for ours, theirs in both if theirs] == [theirs for _, theirs in both if theirs]
+    assert sum(bool(theirs) for _, theirs in both) > len(both) / 2
 
 
 @pytest.mark.parametrize("version", NEWER)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.desk.made_programs import program as made
 
 from relaunch.desk.oneliner import names
+from relaunch.desk.oneliner.expand import expand
 from relaunch.desk.oneliner.modules import Finder, Module, in_folders
+from relaunch.desk.oneliner.order import used_first
 from relaunch.desk.oneliner.program import write
 from relaunch.inside.wellknown import ALIASES, MEMBERS
 
@@ -173,6 +175,43 @@ def test_a_free_line_is_each_line_of_the_input_and_a_bound_one_is_not(find):
         "len(lines)",
     ):
         assert not write(bound, find).each_line, bound
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("line = line.strip()", "line"),
+        ("a += 1", "a"),
+        ("a: b = a", "a b"),
+        ("(a := a + b)", "a b"),
+        ("for a in a: b = a; c", "a c"),
+        ("with a as a, b as c: c", "a b"),
+        ("[a for a in b if a] + [a]", "b a"),
+        ("{a: b for a, b in c for d in a}", "c"),
+        ("import a, b.c as d; a, b, d", "b"),
+        ("def f(a=b, *, c: d = e) -> g: h = h;; f", "b e g"),
+        ("class A(B, c=D): E;; A", "B D"),
+        ("try: a except B as c: c, d finally: e", "a B d e"),
+        (
+            "match a: case [b, *c] | {'x': d, **e} if b: b, c, d, e, f; case A(g) as h: g, h",
+            "a f A",
+        ),
+        ("lambda a, b=c: d", "c"),
+        ("a = b = c; del a", "c"),
+        ("x = y.z[w](v=u)", "y w u"),
+    ],
+)
+def test_what_is_used_before_it_is_bound_is_known(text, first):
+    assert used_first(ast.parse(expand(text))) == set(first.split())
+
+
+def test_a_name_that_is_bound_only_after_its_use_is_given_too(find):
+    program = write("line = line.strip(); if line: json = json.dumps(line)", find)
+    assert program.each_line
+    assert program.imports == ("import json",)
+    assert write("a = a + 1", find).missing == ()  # no module is called so: the run will tell
+    text = write("json = await json.load()", find).text
+    assert "    global json\n" in text
 
 
 def test_a_line_number_is_counted_only_if_it_is_named(find):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 from itertools import pairwise
 
+from relaunch.desk.oneliner.order import used_first
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 _ONLY_AST = 0x400
 _NO_CODE = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 """What text can be that is no code: wrong, of undecodable bytes, too deep."""
-_OF_A_MODULE = frozenset(
+_BUILT_IN = frozenset(
     ("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__builtins__", "__debug__",
-     "__annotations__", "exit", "quit", "copyright", "credits", "license", "help")
+     "__annotations__", "exit", "quit", "copyright", "credits", "license", "help", *dir(builtins))
 )  # fmt: skip
 _FUNCTIONS = ("FunctionDef", "AsyncFunctionDef", "Lambda")
 _AWAITING = ("Await", "AsyncFor", "AsyncWith")
@@ -39,7 +40,9 @@ class Names(Record):
     """What a program names."""
 
     free: Mapping[str, Use]
-    """Names that nothing binds, in order of their first use."""
+    """Names that nothing binds before they are used, in order of their first use."""
+    rebound: frozenset[str]
+    """Those of them that are bound later, as in `line = line.strip()`."""
     taken: frozenset[str]
     """All names in it, free or bound."""
     is_expression: bool
@@ -79,13 +82,15 @@ def read(text: str) -> Names | None:
     tree = parse(text)
     if tree is None:
         return None
-    free, taken = _scopes(text)
-    if free is None:
+    scopes = _scopes(text)
+    if scopes is None:
         return None
-    uses = _uses(tree)
+    free, own, taken = scopes
+    rebound = used_first(tree) & own - _BUILT_IN
     body = tree.body
     return Names(
-        free={name: use for name, use in uses.items() if name in free},
+        free={name: use for name, use in _uses(tree).items() if name in free | rebound},
+        rebound=frozenset(rebound),
         taken=frozenset(taken),
         is_expression=len(body) == 1 and _kind(body[0]) == "Expr",
         awaits=any(_is_awaiting(node) for node in _walk(tree, into_functions=False)),
@@ -93,15 +98,15 @@ def read(text: str) -> Names | None:
     )
 
 
-def _scopes(text: str) -> tuple[set[str] | None, set[str]]:
-    """Return the names that are looked for in the module and never bound there, and all names."""
+def _scopes(text: str) -> tuple[set[str], set[str], set[str]] | None:
+    """Return the names that are never bound, those that are outside of functions, and all."""
     import _symtable as table  # type: ignore[import-not-found]  # built in; no stub knows it
 
     top = _asked(text, lambda: table.symtable(text, "<string>", "exec"))
     if top is None:
-        return None, set()
+        return None
     wanted: set[str] = set()
-    bound = {*dir(builtins), *_OF_A_MODULE}
+    bound: set[str] = set()
     taken: set[str] = set()
     scopes = [top]
     while scopes:
@@ -112,7 +117,8 @@ def _scopes(text: str) -> tuple[set[str] | None, set[str]]:
             where = (flags >> table.SCOPE_OFF) & table.SCOPE_MASK
             if where in (table.GLOBAL_EXPLICIT, table.GLOBAL_IMPLICIT) or scope is top:
                 (bound if flags & table.DEF_BOUND else wanted).add(name)
-    return wanted - bound, taken
+    own = {name for name, flags in top.symbols.items() if flags & table.DEF_BOUND}
+    return wanted - bound - _BUILT_IN, own, taken
 
 
 def _uses(tree: Any) -> dict[str, Use]:

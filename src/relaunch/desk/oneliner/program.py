@@ -88,11 +88,11 @@ def write(line: str, find: Find) -> Program:
     given = {LINE, LINES, NUMBER} if each else {LINES}
     wanted = {name: use for name, use in names.free.items() if name not in given}
     imports, missing = statements(wanted, find)
-    program = _Writer(text, names, imports)
+    program = _Writer(text, names, imports, names.rebound & wanted.keys() - {*missing})
     return Program(
         text=program.written(each=each, whole=whole),
         imports=tuple(imports),
-        missing=tuple(missing),
+        missing=tuple(name for name in missing if name not in names.rebound),
         each_line=each,
     )
 
@@ -109,10 +109,14 @@ def _reading(line: str) -> str:
 class _Writer:
     """Puts the parts together; names of ours give way to the person's."""
 
-    def __init__(self, text: str, names: Names, imports: Iterable[str]) -> None:
+    def __init__(
+        self, text: str, names: Names, imports: Iterable[str], outer: Iterable[str]
+    ) -> None:
+        """`outer` are names that are imported, and bound again by the text."""
         self.text = text.rstrip("\n")
         self.names = names
         self.imports = list(imports)
+        self.outer = sorted(outer)
 
     def written(self, *, each: bool, whole: bool) -> str:
         names = self.names
@@ -127,6 +131,8 @@ class _Writer:
             body = _STREAMS.format(sys=sys) + lines + body
         if names.awaits:
             main, asyncio = self._own("_main"), self._module("asyncio")
+            if self.outer:
+                body = f"global {', '.join(self.outer)}\n{body}"
             body = _ASYNC.format(main=main, asyncio=asyncio, body=_indented(body, 1))
         return "\n".join([*head, *self.imports, body]).rstrip("\n")
 
