@@ -75,3 +75,5 @@ class Recipe(Record):
     """Without use its snapshots end after so long; 0 leaves it to the settings."""
     probes: tuple[Probe, ...] = ()
     """What to look at while it runs."""
+    typed: tuple[str, ...] = ()
+    """The words of `rl py`, of which `argv` was made; empty for a command that was typed itself."""

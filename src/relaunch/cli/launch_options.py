@@ -90,13 +90,18 @@ OPTIONS = (
 
 
 def parse(
-    words: Sequence[str], options: Sequence[Option] = OPTIONS, rl: str = "rl"
+    words: Sequence[str],
+    options: Sequence[Option] = OPTIONS,
+    rl: str = "rl",
+    *,
+    bare: bool = False,
 ) -> tuple[dict[str, Any], tuple[str, ...] | None]:
     """Split `[OPTIONS] [-- CMD...]` into option values and the command (None: repeat the last).
 
-    `rl` is what was typed before the words, for what to type instead.
+    `rl` is what was typed before the words, for what to type instead. With `bare`, the first word
+    that is no option begins the command.
     """
-    values, _, command = _read(words, options, rl, takes_words=False)
+    values, _, command = _read(words, options, rl, bare=bare)
     return values, command
 
 
@@ -108,7 +113,12 @@ def parse_with_words(
 
 
 def _read(
-    words: Sequence[str], options: Sequence[Option], rl: str, *, takes_words: bool
+    words: Sequence[str],
+    options: Sequence[Option],
+    rl: str,
+    *,
+    takes_words: bool = False,
+    bare: bool = False,
 ) -> tuple[dict[str, Any], list[str], tuple[str, ...] | None]:
     """Return the values, the other words, and the command."""
     by_flag = {flag: option for option in options for flag in option.flags}
@@ -120,9 +130,11 @@ def _read(
         at += 1
         if word == "--":
             command = tuple(words[at:])
-            if not command or not command[0]:
+            if not bare and (not command or not command[0]):
                 raise UsageError("no command after `--`", hint=f"{rl} -- python train.py")
             return values, stray, command
+        if bare and not word.startswith("-"):
+            return values, stray, tuple(words[at - 1 :])
         flag, value = _split(word, by_flag)
         option = by_flag.get(flag)
         if option is None and takes_words and not word.startswith("-"):
@@ -247,7 +259,13 @@ def regex(text: str, flag: str) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser, options: Sequence[Option] = OPTIONS) -> None:
-    """Tell argparse the same options, for help, docs and completion."""
+    """Tell argparse the same options and the command, for help, docs and completion."""
+    option_arguments(parser, options)
+    parser.add_argument("command", nargs="*", metavar="-- CMD", help="the program and its words")
+
+
+def option_arguments(parser: argparse.ArgumentParser, options: Sequence[Option]) -> None:
+    """Tell argparse the options alone."""
     for option in options:
         extra: dict[str, Any] = {"dest": option.field, "help": option.help}
         if not option.metavar:
@@ -258,4 +276,3 @@ def arguments(parser: argparse.ArgumentParser, options: Sequence[Option] = OPTIO
             if option.choices:
                 extra["choices"] = option.choices
         parser.add_argument(*option.flags, **extra)
-    parser.add_argument("command", nargs="*", metavar="-- CMD", help="the program and its words")

@@ -57,6 +57,11 @@ def launch(words: Sequence[str]) -> int:
     project = open_project()
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
+    return run_request(project, request, lines)
+
+
+def run_request(project: Project, request: Request, lines: Lines) -> int:
+    """Run what was asked for: one attempt, or a table of them."""
     if request.times > 1 or len(request.sets or ()) > 1:
         from relaunch.cli.table import run_table
 
@@ -176,6 +181,8 @@ class Lines:
         """Draw for people unless `json`."""
         self.json = json
         self.quiet = False
+        self.brief = False
+        """Say nothing of a trial that passed."""
         self._pen = draw.pen(sys.stderr, color)
 
     def tell(self, event: Event) -> None:
@@ -186,7 +193,7 @@ class Lines:
             elif isinstance(event, Warned):
                 hint = f"   try: {event.hint}" if event.hint else ""
                 self._write(self._pen("yellow", "rl:") + f" {draw.clean(event.text)}{hint}")
-            elif self.quiet:
+            elif self.quiet or (self.brief and _is_plain(event)):
                 pass
             elif isinstance(event, Announced):
                 self._announced(event)
@@ -277,6 +284,14 @@ class Lines:
     def _write(self, line: str) -> None:
         sys.stderr.write(line.rstrip() + "\n")
         sys.stderr.flush()
+
+
+def _is_plain(event: Event) -> bool:
+    """Tell what is no news to somebody who looks at the output: it began, and all went well."""
+    if not isinstance(event, Finished):
+        return True
+    outcome = event.outcome
+    return outcome.passed and not (outcome.code_changed or outcome.ended_processes)
 
 
 def warmed_words(event: Warmed) -> str:

@@ -285,7 +285,7 @@ class Attempt:
                 code=code,
                 config_set=self.recipe.config_set,
                 note=self.note,
-                command=tuple(trial.start["command"]),
+                command=tuple(trial.start.get("typed") or trial.start["command"]),
                 repeated=self.repeated,
                 setting=self._setting() if self.repeated else (),
             )

@@ -36,6 +36,7 @@ def _fresh(project: Project, request: Request) -> Recipe:
     assert request.argv is not None
     return Recipe(
         argv=request.argv,
+        typed=request.typed,
         cwd=project.cwd,
         resets=run.reset,
         reset_continue=not run.stop_if_reset_fails,
@@ -121,6 +122,7 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
             at=tuple(start.get("at", ())),
             warm_memory=start.get("warm_memory", ""),
             warm_idle_s=start.get("warm_idle_s", 0.0),
+            typed=tuple(start.get("typed", ())),
         )
     except (KeyError, TypeError) as error:
         raise JournalError(
@@ -153,6 +155,7 @@ def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
         "let_live": recipe.let_live,
         **(_warm_json(recipe) if recipe.warm else {}),
         **({"probes": [_probe_json(one) for one in recipe.probes]} if recipe.probes else {}),
+        **({"typed": list(recipe.typed)} if recipe.typed else {}),
     }
 
 

@@ -9,7 +9,7 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe where log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe where py log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
@@ -79,6 +79,24 @@ _rl() {
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
+        --timeout) values='text' ;;
+        --until) values='text' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --src) values='dir' ;;
+        --env) values='text' ;;
+        --name) values='text' ;;
+        --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    py)
+        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        case $prev in
+        -m|--note) values='text' ;;
+        --reset) values='command' ;;
+        -s|--set) values='sets' ;;
+        -n|--times) values='text' ;;
         --timeout) values='text' ;;
         --until) values='text' ;;
         --match) values='text' ;;

@@ -164,7 +164,8 @@ def _overridden(owner: type, name: str, function: str) -> Iterator[str]:
     todo: list[type] = [owner]
     seen = 0
     while todo and seen < _SUBCLASSES:
-        for one in type.__subclasses__(todo.pop()):
+        below: list[type] = type.__subclasses__(todo.pop())
+        for one in below:
             seen += 1
             todo.append(one)
             code = getattr(
