@@ -1,0 +1,1 @@
+"""How each kind of value looks on one line; `relaunch.inside.shown` chooses among them."""
