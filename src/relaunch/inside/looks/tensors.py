@@ -42,10 +42,17 @@ def tensor(value: Any, room: int, above: Above) -> str:
 
 def facts(value: Any, *, short: bool = False) -> dict[str, Any]:
     """Return what is known of a tensor by name."""
-    if type(value) in _PLAIN and not _watching():
+    tracing = _tracing()
+    if type(value) in _PLAIN and not _watching() and tracing is None:
         return _facts(value, short)
-    with _C.DisableTorchFunction():  # neither a mode of the user nor the class sees our questions
-        return _facts(value, short)
+    if tracing is not None:
+        _C._set_tracing_state(None)
+    try:
+        with _C.DisableTorchFunction():  # neither a mode of the user nor the class is asked
+            return _facts(value, short)
+    finally:
+        if tracing is not None:
+            _C._set_tracing_state(tracing)
 
 
 tensor.facts = facts  # type: ignore[attr-defined]  # for `summary`
@@ -101,7 +108,7 @@ def _held(value: Any, kind: Any, device: str, found: dict[str, Any]) -> Any:
     # A class that computes in its own way may do anything, as talking to other processes.
     if getattr(kind, "__torch_dispatch__", None) is not _dispatch or device not in _READABLE:
         return None
-    if _recording() or _tracing() is not None or value.is_nested:
+    if _recording() or value.is_nested:
         return None
     if _functorch is not None and _functorch.peek_interpreter_stack() is not None:
         while _functorch.is_functorch_wrapped_tensor(value):
