@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Bring what the library has when it is asked for: `import relaunch` alone loads nothing."""
+        """Load what the library has when it is asked for: `import relaunch` alone loads nothing."""
         if name != "peek":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from relaunch.inside.peek import peek

@@ -24,7 +24,16 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 class Line:
     """The way to the person: where to, and what stands before each line."""
 
-    __slots__ = ("_encoding", "_fd", "_forked", "_path", "_patience_s", "_stream", "_torn", "prefix")
+    __slots__ = (
+        "_encoding",
+        "_fd",
+        "_forked",
+        "_path",
+        "_patience_s",
+        "_stream",
+        "_torn",
+        "prefix",
+    )
 
     def __init__(self, path: str = "") -> None:
         """Write to the file at `path`, or to standard error."""

@@ -1,4 +1,4 @@
-"""What the bytecode of a call tells: whether a source text still fits it, or, without one, a text."""
+"""What the bytecode of a call tells: whether a source text still fits, or without one, a text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fits(code: CodeType, at: int, place: Place, text: str, call: Call) -> bool:
 
 
 def _is_rewritten(code: CodeType, steps: list[Step]) -> bool:
-    """Tell code of pytest's `assert` and of torch.compile: the source is right, but not to compare."""
+    """Tell code of pytest's `assert` and of torch.compile: it cannot be compared, but is right."""
     if any(kind == "load" and name[0] == "@" for kind, name in steps):
         return True
     compiled = ("__compiled_fn", "__resume_at")

@@ -39,7 +39,9 @@ def labels_of(frame: FrameType, function: object, count: int, names: list[str]) 
     return [("", at) for at in range(count)]
 
 
-def _written(frame: FrameType, function: object, count: int, names: list[str]) -> list[Label] | None:
+def _written(
+    frame: FrameType, function: object, count: int, names: list[str]
+) -> list[Label] | None:
     """Look into the source, unless it is another one by now."""
     code, at = frame.f_code, frame.f_lasti
     place = _place(code, at)

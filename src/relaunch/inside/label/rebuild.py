@@ -36,7 +36,7 @@ class Unknown(Exception):
 class Text(str):
     """A text, and whether it needs brackets beside an operator."""
 
-    __slots__ = ("operator",)
+    operator: str
 
     def __new__(cls, text: str, operator: str = "") -> Text:
         """Take a text that an operator made, or that stands alone."""

@@ -102,7 +102,8 @@ def _unescaped(text: str) -> str:
     """Fill what is escaped in strings: their text does not matter, and Python might warn of it."""
     if "\\" not in text:
         return text
-    parts, at = [], 0
+    parts: list[str] = []
+    at = 0
     while True:
         found = text.find("\\", at)
         if found < 0 or found + 1 >= len(text):

@@ -19,7 +19,12 @@ SORTED = 64
 _ELEMENT = 60
 _LEAST = 12
 """Room under which no further element is begun."""
-_BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}"), set: ("{", "}")}
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    dict: ("{", "}"),
+    set: ("{", "}"),
+}
 ALONE = object()
 """In place of an element: the text before it is all there is."""
 
@@ -29,7 +34,9 @@ def sequence(value: Any, room: int, above: Above) -> str:
     kind = type(value)
     names = _names(kind)
     if names is not None:
-        return named(value, zip(names, tuple.__iter__(value), strict=False), len(names), room, above)
+        return named(
+            value, zip(names, tuple.__iter__(value), strict=False), len(names), room, above
+        )
     base = list if isinstance(value, list) else tuple if isinstance(value, tuple) else None
     size = base.__len__(value) if base else len(value)
     around = _around(kind, base or list)

@@ -37,7 +37,7 @@ def foreign(value: Any, room: int, above: Above) -> str:
     if is_slow(kind) or (id(value) not in above and _holds_much(_parts(value))):
         return fields(value, room, above)
     said = ask(value)
-    return one_line(said, room) if type(said) is str else fields(value, room, above)
+    return one_line(said, room) if said is not None else fields(value, room, above)
 
 
 def fields(value: Any, room: int, above: Above) -> str:
@@ -80,7 +80,9 @@ def exception(value: BaseException, room: int, above: Above) -> str:
 
 def a_class(value: type, room: int, above: Above) -> str:
     """Show a class by its full name."""
-    return one_line(f"class {_full_name(value, type.__dict__['__qualname__'].__get__(value))}", room)
+    return one_line(
+        f"class {_full_name(value, type.__dict__['__qualname__'].__get__(value))}", room
+    )
 
 
 def a_module(value: Any, room: int, above: Above) -> str:

@@ -24,10 +24,10 @@ _READABLE = {"cpu", "cuda", "mps", "xpu"}
 _HELD = {"DTensor": "_local_tensor", "NestedTensor": "_values"}
 """Where tensors that stand for others keep the one that is here."""
 
-torch: Any = sys.modules["torch"]
-_C: Any = torch._C
-_Tensor: Any = torch.Tensor
-_PLAIN = {_Tensor, torch.nn.Parameter}
+torch: Any = sys.modules.get("torch")  # there, as somebody has a tensor
+_C: Any = getattr(torch, "_C", None)
+_Tensor: Any = getattr(torch, "Tensor", None)
+_PLAIN = {_Tensor, getattr(getattr(torch, "nn", None), "Parameter", None)}
 _dispatch = getattr(_Tensor, "__torch_dispatch__", None)
 _recording = getattr(_C, "_len_torch_dispatch_stack", lambda: 0)
 _watching = getattr(_C, "_len_torch_function_stack", lambda: 0)
