@@ -101,7 +101,9 @@ def _held(value: Any, kind: Any, device: str, found: dict[str, Any]) -> Any:
     """Return the tensor whose numbers may be read, or None; add marks on what it is."""
     inside = _HELD.get(kind.__name__)
     if inside is not None:
-        value = value.__dict__.get(inside)
+        value = getattr(value, inside, None)
+        if not isinstance(value, _Tensor):
+            return None
         if kind.__name__ == "DTensor":
             found["marks"] = ("here", shape_text(_shape(value)))
         kind = type(value)
