@@ -58,7 +58,7 @@ def order_of(code: CodeType, at: int, place: Place, name: str) -> int:
 
 def built(code: CodeType, at: int, place: Place) -> tuple[str, list[str]]:
     """Return who is called and the arguments, put together from the instructions."""
-    return rebuilt(_instructions(code, at, place))
+    return rebuilt(_instructions(code, at, place), code.co_consts)
 
 
 def _dis() -> Any:

@@ -37,11 +37,13 @@ class Text(str):
     """A text, and whether it needs brackets beside an operator."""
 
     operator: str
+    names: tuple[str, ...]
+    """Those that a constant holds: the names of a call's last arguments."""
 
     def __new__(cls, text: str, operator: str = "") -> Text:
         """Take a text that an operator made, or that stands alone."""
         made = super().__new__(cls, text)
-        made.operator = operator
+        made.operator, made.names = operator, ()
         return made
 
     def tight(self, beside: str = "") -> str:
@@ -49,18 +51,29 @@ class Text(str):
         return self if self.operator in ("", _SAID, beside) else f"({self})"
 
 
-def rebuilt(steps: list[Any]) -> tuple[str, list[str]]:
+def rebuilt(steps: list[Any], constants: tuple[Any, ...]) -> tuple[str, list[str]]:
     """Return who is called at the end of these instructions, and the texts of the arguments."""
     call = steps[-1]
     if call.opname not in CALLS[:2]:
         raise Unknown(call.opname)
     stack: list[Text] = []
-    for one in steps[:-1]:
-        _step(one, stack)
+    for at, one in enumerate(steps[:-1]):
+        if one.opname == "CALL" and (names := _names_before(steps, at, constants)):
+            stack.append(_call(one, stack, names))
+        else:
+            _step(one, stack)
     if call.opname == "CALL_KW":
         _pop(stack)  # the names
     given = _popped(stack, call.arg)
     return _pop(stack), ["" if one.operator == _SAID or "@py" in one else str(one) for one in given]
+
+
+def _names_before(steps: list[Any], at: int, constants: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the names of a call's last arguments, as Python before 3.13 keeps them."""
+    while at and steps[at - 1].opname in ("PRECALL", "CACHE", "EXTENDED_ARG"):
+        at -= 1
+    known = at and steps[at - 1].opname == "KW_NAMES"
+    return constants[steps[at - 1].arg] if known else ()
 
 
 def unmangled(name: str) -> str:
@@ -78,7 +91,9 @@ def _step(one: Any, stack: list[Text]) -> None:
     elif name in ("LOAD_ATTR", "LOAD_METHOD"):
         stack.append(Text(f"{_pop(stack).tight()}.{unmangled(one.argval)}"))
     elif name == "LOAD_CONST":
-        stack.append(Text(cut(repr(one.argval), _CONSTANT), _SAID))
+        constant = Text(cut(repr(one.argval), _CONSTANT), _SAID)
+        constant.names = one.argval if type(one.argval) is tuple else ()
+        stack.append(constant)
     elif name in _UNARY:
         stack.append(Text(f"{_UNARY[name]}{_pop(stack).tight()}", "unary"))
     elif name in _BUILD:
@@ -145,4 +160,5 @@ _MORE: dict[str, Callable[[Any, list[Text]], Text]] = {
     "BUILD_SLICE": lambda one, stack: Text(_slice(one, stack)),
     "BUILD_MAP": _mapping,
     "CALL": _call,
+    "CALL_KW": lambda one, stack: _call(one, stack, _pop(stack).names),
 }

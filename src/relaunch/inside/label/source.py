@@ -79,6 +79,6 @@ def decoded(text: bytes) -> str:
                 name = name[1:].lstrip(" \t")
                 end = next((at for at, one in enumerate(name) if one not in _LETTERS), len(name))
                 return text.decode(name[:end], "replace")
-        elif comment:
+        elif comment and not comment.startswith(b"#"):
             break
     return text.decode("utf-8", "replace")

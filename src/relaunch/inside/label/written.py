@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     """First and last line, first and last column; columns count bytes."""
 
 MOST_LINES = 200
+_TRIPLE = ('"' * 3, "'" * 3)
 _ONLY_PARSE = 0x400
 """As `ast.PyCF_ONLY_AST`; `ast` itself is not needed, and a user may have a file of that name."""
 _SCOPES = ("Lambda", "ListComp", "SetComp", "DictComp", "GeneratorExp")
@@ -130,7 +131,27 @@ def _text(node: Any, lines: list[bytes]) -> str:
     parts = lines[node.lineno - 1 : node.end_lineno]
     parts[-1] = parts[-1][: node.end_col_offset]
     parts[0] = parts[0][node.col_offset :]
-    return " ".join([part.decode("utf-8", "replace").strip() for part in parts])
+    whole = "\n".join([part.decode("utf-8", "replace") for part in parts])
+    return " ".join(_uncommented(whole).split()) if len(parts) > 1 else whole.strip()
+
+
+def _uncommented(text: str) -> str:
+    """Leave out comments; what looks like one in a string is none."""
+    kept, at, quote = [], 0, ""
+    while at < len(text):
+        here = text[at : at + 3] if text[at : at + 3] in _TRIPLE else text[at]
+        if quote:
+            here = text[at : at + 2] if here == "\\" else here[: len(quote)]
+            quote = "" if here == quote else quote
+        elif here[0] in "'\"":
+            quote = here
+        elif here == "#":
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+            continue
+        kept.append(here)
+        at += len(here)
+    return "".join(kept)
 
 
 def _dotted(node: Any) -> tuple[str, ...]:
