@@ -197,6 +197,20 @@ def test_a_text_that_no_longer_fits_is_not_shown():
         assert seen == [[("x + y", 0)]], other  # of the bytecode
 
 
+def test_a_text_with_branches_must_speak_of_the_same_things():
+    file, text = (
+        "<branching>",
+        "def f(a): return probe(a if xs else a - 1)\nf(5)\nxs.clear()\nf(5)\n",
+    )
+    code = compile(text, file, "exec")
+    edits = {text: "a if xs else a - 1", text.replace("- 1", "- 2"): "", text.replace("-", "+"): ""}
+    for other, label in edits.items():
+        linecache.cache[file] = (len(other), None, other.splitlines(keepends=True), file)
+        seen.clear()
+        exec(code, names())
+        assert seen == [[(label, 0)]] * 2
+
+
 def test_a_text_with_an_inner_scope_must_speak_of_the_same_names():
     file, text = "<scoped>", "def f(a): probe([a + b for b in xs])\nf(1)\n"
     code = compile(text, file, "exec")

@@ -22,6 +22,9 @@ _SILENT = {
     "COPY_FREE_VARS", "RETURN_GENERATOR", "KW_NAMES",
 }  # fmt: skip
 """Instructions that do not say what is computed."""
+_WAYS = ("jump", "COPY", "TO_BOOL", "POP_TOP", "RETURN_VALUE", "RETURN_CONST")
+_NONE = ("const", (type(None), "None"))
+"""Steps that choose a way or end it; a function ends with None."""
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _CODE = type((lambda: None).__code__)
 
@@ -29,14 +32,20 @@ _CODE = type((lambda: None).__code__)
 def fits(code: CodeType, at: int, place: Place, text: str, call: Call) -> bool:
     """Tell whether the call at this instruction does what the text says."""
     try:
-        real = _behind(_steps(_instructions(code, at, place)), call)
+        known = list(_dis().get_instructions(code))
+        real = _behind(_steps(_up_to(known, at, place)), call)
         made = _behind(_steps(_made(text)), call)
     except Exception:
         return True  # nothing speaks against it
     if real == made or _is_rewritten(code, real):
         return True
-    # What an inner scope takes from around it is spelled in many ways: its names must do.
-    return call.has_scope and _names(made) <= _names(real)
+    # A branch may end in a call of its own, and what an inner scope takes from around it is spelled
+    # in many ways: then all that is spoken of must be there, somewhere.
+    around = _steps([one for one in known if _is_inside(one.positions, place)])
+    if call.has_scope:
+        return _names(made) <= _names(around)
+    said = {one for one in made if one[0] not in _WAYS and one != _NONE}
+    return call.has_branch and said <= {*around}
 
 
 def _is_rewritten(code: CodeType, steps: list[Step]) -> bool:
@@ -58,7 +67,8 @@ def order_of(code: CodeType, at: int, place: Place, name: str) -> int:
 
 def built(code: CodeType, at: int, place: Place) -> tuple[str, list[str]]:
     """Return who is called and the arguments, put together from the instructions."""
-    return rebuilt(_instructions(code, at, place), code.co_consts)
+    found = _up_to(list(_dis().get_instructions(code)), at, place)
+    return rebuilt(found, code.co_consts)
 
 
 def _dis() -> Any:
@@ -74,9 +84,9 @@ def _dis() -> Any:
     return found
 
 
-def _instructions(code: CodeType, at: int, place: Place) -> list[Any]:
+def _up_to(known: list[Any], at: int, place: Place) -> list[Any]:
     """List the instructions of the expression at a place, up to the one that calls."""
-    found = [one for one in _dis().get_instructions(code) if one.offset <= at]
+    found = [one for one in known if one.offset <= at]
     start = len(found)
     while start and _is_inside(found[start - 1].positions, place):
         start -= 1

@@ -17,6 +17,7 @@ _TRIPLE = ('"' * 3, "'" * 3)
 _ONLY_PARSE = 0x400
 """As `ast.PyCF_ONLY_AST`; `ast` itself is not needed, and a user may have a file of that name."""
 _SCOPES = ("Lambda", "ListComp", "SetComp", "DictComp", "GeneratorExp")
+_BRANCHES = ("IfExp", "BoolOp", "Compare", "Await")
 _ENDINGS = ("", " pass", "\n pass")
 """What a line may lack to be a statement."""
 
@@ -24,7 +25,7 @@ _ENDINGS = ("", " pass", "\n pass")
 class Call:
     """A call as it is written: who is called, and the text of each argument."""
 
-    __slots__ = ("callee", "has_scope", "keywords", "plain", "said", "texts")
+    __slots__ = ("callee", "has_branch", "has_scope", "keywords", "plain", "said", "texts")
 
     def __init__(self, node: Any, lines: list[bytes]) -> None:
         """Take it from a node of these parsed lines."""
@@ -33,7 +34,9 @@ class Call:
         self.plain = [type(one).__name__ != "Starred" for one in node.args]
         self.said = [type(one).__name__ in ("Constant", "JoinedStr") for one in node.args]
         self.keywords = [one.arg for one in node.keywords]
-        self.has_scope = any(type(one).__name__ in _SCOPES for one in _inside_out(node))
+        kinds = {type(one).__name__ for one in _inside_out(node)}
+        self.has_scope = not kinds.isdisjoint(_SCOPES)
+        self.has_branch = not kinds.isdisjoint(_BRANCHES)
 
     def may_be(self, count: int, names: list[str]) -> bool:
         """Tell whether so many arguments and these names can come from it."""
