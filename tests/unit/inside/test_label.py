@@ -229,6 +229,7 @@ def test_a_text_with_an_inner_scope_must_speak_of_the_same_names():
     [
         ("x + y", ["x + y"]),
         ("x + y + 1, x - (y - 1)", ["x + y + 1", "x - (y - 1)"]),
+        ("(x < y) < x, (x < y) is x", ["(x < y) < x", "(x < y) is x"]),
         ("x.real.imag", ["x.real.imag"]),
         ("x(1, y, k=2).z", ["x(1, y, k=2).z"]),
         ("x[0], d['a'], xs[1:], xs[::2]", ["x[0]", "d['a']", "xs[1:]", "xs[::2]"]),

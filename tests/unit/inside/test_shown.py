@@ -131,7 +131,7 @@ def ended():
         (range(3), "range(0, 3)"),
         (..., "Ellipsis"),
         (int, "class int"),
-        (Path, "class pathlib.Path"),
+        (datetime.date, "class datetime.date"),
         (print, "function print"),
         (functools.partial(print, 1, end=""), "partial(function print, 1, end='')"),
         (numbers(), "generator numbers, has not begun"),

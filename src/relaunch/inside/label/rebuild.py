@@ -17,6 +17,8 @@ _CONSTANT = 40
 """Characters of a constant."""
 _SAID = "constant"
 _UNARY = {"UNARY_NEGATIVE": "-", "UNARY_INVERT": "~", "UNARY_NOT": "not ", "UNARY_POSITIVE": "+"}
+_FROM_THE_LEFT = ("+", "-", "*", "/", "//", "%", "@", "&", "|", "^", "<<", ">>")
+"""Operators of which several in a row need no brackets."""
 _BUILD = {"BUILD_TUPLE": "()", "BUILD_LIST": "[]", "BUILD_SET": "{}"}
 _NAMES = (
     "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_CLASSDEREF",
@@ -24,7 +26,7 @@ _NAMES = (
 )  # fmt: skip
 # An empty place for `self` is not kept on the stack here, so what fills it has nothing to do.
 _IDLE = (
-    "CACHE", "RESUME", "PUSH_NULL", "PRECALL", "NOP", "EXTENDED_ARG", "KW_NAMES", "TO_BOOL",
+    "CACHE", "RESUME", "PUSH_NULL", "PRECALL", "NOP", "EXTENDED_ARG", "KW_NAMES",
     "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP",
 )  # fmt: skip
 
@@ -60,6 +62,8 @@ def rebuilt(steps: list[Any], constants: tuple[Any, ...]) -> tuple[str, list[str
     for at, one in enumerate(steps[:-1]):
         if one.opname == "CALL" and (names := _names_before(steps, at, constants)):
             stack.append(_call(one, stack, names))
+        elif one.opname == "TO_BOOL" and steps[at + 1].opname == "UNARY_NOT":
+            continue
         else:
             _step(one, stack)
     if call.opname == "CALL_KW":
@@ -125,7 +129,8 @@ def _built(brackets: str, texts: list[Text]) -> Text:
 
 def _between(operator: str, stack: list[Text]) -> Text:
     right, left = _pop(stack), _pop(stack)
-    return Text(f"{left.tight(operator)} {operator} {right.tight()}", operator)
+    same = operator if operator in _FROM_THE_LEFT else ""
+    return Text(f"{left.tight(same)} {operator} {right.tight()}", operator)
 
 
 def _call(one: Any, stack: list[Text], names: tuple[str, ...] = ()) -> Text:
