@@ -23,13 +23,12 @@ DEVICE_GRAIN, DEVICE_PIECES = 1 << 24, 16
 _INF = float("inf")
 _EXACT = 1 << 62
 
-torch: Any = sys.modules["torch"]
-_aminmax: Any = torch.aminmax
-_isnan: Any = torch.isnan
-_float64: Any = torch.float64
-_FLOATS = {torch.float32, _float64}
-_HALVES = {torch.float16, torch.bfloat16}
-_INTS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+torch: Any = sys.modules.get("torch")  # there, as somebody has a tensor
+_aminmax: Any = getattr(torch, "aminmax", None)
+_float64: Any = getattr(torch, "float64", None)
+_FLOATS = {getattr(torch, name, None) for name in ("float32", "float64")}
+_HALVES = {getattr(torch, name, None) for name in ("float16", "bfloat16")}
+_INTS = {getattr(torch, name, None) for name in ("uint8", "int8", "int16", "int32", "int64")}
 
 
 def add_numbers(found: dict[str, Any], value: Any) -> None:
@@ -98,7 +97,7 @@ def _add_broken(found: dict[str, Any], parts: list[Any]) -> None:
     counts = {"nan": 0, "inf": 0, "-inf": 0}
     low, high, total, finite = _INF, -_INF, 0.0, 0
     for piece in parts:
-        counts["nan"] += _isnan(piece).sum().item()
+        counts["nan"] += torch.isnan(piece).sum().item()
         counts["inf"] += (piece == _INF).sum().item()
         counts["-inf"] += (piece == -_INF).sum().item()
         rest = piece[torch.isfinite(piece)]
