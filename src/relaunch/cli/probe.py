@@ -83,6 +83,8 @@ def quick(words: list[str]) -> int | None:
     if attempt.seen is not None:
         for line in told(probes, attempt.seen):
             lines.remark(line)
+        if outcome.signature is not None and "torch._dynamo.exc" in outcome.signature.title:
+            lines.remark("torch.compile(fullgraph=True) lets a probe show tensors and numbers only")
     return leave(outcome)
 
 

@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 
-from relaunch.inside.probe import bytecode, lines, memory, pytests, rewrite
+from relaunch.inside.probe import bytecode, dynamo, lines, memory, pytests, rewrite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,13 +39,16 @@ class Engine:
         self._ours: dict[int, CodeType] = {}
         """Code of ours by its identity, kept so that the identity stays its own."""
         self._retired: set[int] = set()
+        self._function: Any = None
+        self._knows_pytest = self._knows_torch = False
         self._paths: dict[str, str] = {}
 
     def install(self) -> None:
         """Open all ways in."""
         import builtins
 
-        setattr(builtins, rewrite.RUNTIME, self.runtime.function())
+        self._function = self.runtime.function()
+        setattr(builtins, rewrite.RUNTIME, self._function)
         self.runtime.retire = self.retire
         self._watch_loaders()
         self._watch_execution()
@@ -126,12 +129,9 @@ class Engine:
         """Have a kind of loader compile probed files with their probes."""
         theirs = loader.get_code
         engine = self
-        pytest_waits = True
 
         def get_code(self: Any, fullname: str) -> CodeType | None:
-            nonlocal pytest_waits
-            if pytest_waits and pytests.REWRITER in sys.modules:
-                pytest_waits = not pytests.watch(engine)
+            engine._look_for_others()
             path = self.get_filename(fullname)
             native: CodeType | None = theirs(self, fullname)  # it says what is wrong, as ever
             if not engine.file_of(path) or native is None:
@@ -146,6 +146,13 @@ class Engine:
         # As a part of the import system, so that Python leaves its frame out of tracebacks.
         get_code.__code__ = get_code.__code__.replace(co_filename=theirs.__code__.co_filename)
         loader.get_code = get_code
+
+    def _look_for_others(self) -> None:
+        """Agree with those who compile the program's functions themselves, once they are there."""
+        if not self._knows_pytest and pytests.REWRITER in sys.modules:
+            self._knows_pytest = pytests.watch(self)
+        if not self._knows_torch and dynamo.RULES in sys.modules:
+            self._knows_torch = dynamo.watch(self._function)
 
     def _watch_execution(self) -> None:
         """Run a script with its probes when Python is about to run it without them."""

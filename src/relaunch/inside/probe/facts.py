@@ -133,10 +133,24 @@ def instead(module: ModuleType, function: str, file: str) -> Iterator[str]:
     now = vars(owner).get(name)
     if now is None:
         yield f"{function} was deleted from {module.__name__}"
+    elif _is_scripted(owner) or _is_scripted(now):
+        yield f"{function} was compiled by torch.jit from its source: it runs without Python"
     else:
         yield from _replaced(now, function, file)
     if isinstance(owner, type):
         yield from _overridden(owner, name, function)
+
+
+def _is_scripted(one: Any) -> bool:
+    """Tell whether torch made a script of a class of modules, or of a function."""
+    recursive: Any = sys.modules.get("torch.jit._recursive")
+    state: Any = sys.modules.get("torch.jit._state")
+    try:
+        if isinstance(one, type):
+            return one in recursive.concrete_type_store.type_store
+        return one in state._jit_caching_layer
+    except (AttributeError, TypeError):
+        return False
 
 
 def _replaced(now: Any, function: str, file: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ import time
 
 from relaunch.inside.probe.chain import callers
 from relaunch.inside.probe.counts import ENOUGH
+from relaunch.inside.probe.dynamo import untraced
 from relaunch.inside.probe.rings import Rings
 from relaunch.inside.shown import show
 
@@ -55,14 +56,10 @@ class Runtime:
 
         runtime: Any = rl
         runtime.Failure = Exception
-        runtime.due = self._due
-        runtime.passed = self._passed
-        runtime.doubt = self._doubt
-        runtime.part = self._part
-        runtime.failed = self._failed
-        runtime.whole = self._whole
-        runtime.raised = self._raised
-        runtime.whole_raised = self._whole_raised
+        asides = (self._due, self._passed, self._doubt, self._part, self._failed, self._whole,
+                  self._raised, self._whole_raised)  # fmt: skip
+        for aside in asides:
+            setattr(rl, aside.__name__[1:], untraced(aside))
         return rl
 
     def begin_again(self) -> None:

@@ -26,6 +26,7 @@ _OF_A_SCRIPT = frozenset(
 )  # fmt: skip
 _PACKAGE = "_relaunch_warm."
 _LIBRARY = {"os", "posix", "posixpath", "time", "signal", "select", "socket", "fcntl", "json"}
+_WATCHED = {"linecache", "warnings"}
 _EXTERNAL = "<frozen importlib._bootstrap_external>"
 
 
@@ -97,10 +98,12 @@ def _keep_library() -> None:
 def _make_way(known: set[str]) -> None:
     """Let the program load for itself what only we needed: it may have its own of that name.
 
-    And it may look: at what is loaded, at what an import does, at the garbage that one leaves.
+    And it may look: at what is loaded, at what an import does, at the garbage that one leaves. What
+    we watch it by stays.
     """
-    for name in sys.modules.keys() - known:
-        del sys.modules[name]
+    for name in sys.modules.keys() - known - _WATCHED:
+        if (getattr(sys.modules[name], "__file__", None) or "").endswith(".py"):
+            del sys.modules[name]
 
 
 def proven() -> bool:
