@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from tests.needs import python_with_torch
 
@@ -59,8 +57,8 @@ def test_what_a_full_graph_cannot_hold_is_said(world):
     world.write("net.py", NET)
     done = world.rl("probe", "net.py:8", "self", "--", python, "net.py", "fullgraph")
     assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
-    assert last == "rl: torch.compile(fullgraph=True) lets a probe show tensors and numbers only"
+    said = "rl: torch.compile(fullgraph=True) lets a probe show tensors and numbers only"
+    assert done.stderr.splitlines()[-1] == said
 
 
 def test_a_script_of_torch_runs_without_python(world):
@@ -85,7 +83,6 @@ def test_ranks_say_who_they_are(world):
     world.write("rank.py", "import os\nrank = int(os.environ['RANK'])\nprint(rank)\n")
     torchrun = [python, "-m", "torch.distributed.run", "--nproc-per-node", "2", "rank.py"]
     env = {"OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1"}
-    assert os.path.exists(python)
     done = world.rl("probe", "rank.py:2", "rank", "--", *torchrun, env=env)
     said = sorted(line for line in done.stderr.splitlines() if "rank=" in line)
     assert said == ["[rank 0] rank.py:2 rank=0", "[rank 1] rank.py:2 rank=1"], done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from relaunch.inside.probe.counts import Counts
@@ -26,15 +27,16 @@ def begin(path: str) -> None:
     Engine(runtime).install()
     import atexit  # built into Python
 
-    atexit.register(at_exit, spec["probes"], notes)
+    script = os.path.realpath(sys.argv[0]) if sys.argv else ""
+    atexit.register(at_exit, spec["probes"], notes, script)
 
 
-def at_exit(probes: Any, notes: Notes) -> None:
+def at_exit(probes: Any, notes: Notes, script: str) -> None:
     """Note what only the end shows; the program ends all the same."""
     try:
         from relaunch.inside.probe.facts import note_facts
 
-        note_facts(probes, notes)
+        note_facts(probes, notes, script)
     except Exception as error:
         notes.add("trouble", text=f"{type(error).__name__}: {error}")
 

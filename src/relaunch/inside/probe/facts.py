@@ -22,10 +22,15 @@ _SUBCLASSES = 200
 _FUNCTION = type(lambda: None)
 
 
-def note_facts(probes: Sequence[Probe], notes: Notes) -> None:
-    """Note for each probed file which modules came from it, or what came in its place."""
+def note_facts(probes: Sequence[Probe], notes: Notes, script: str) -> None:
+    """Note for each probed file which modules came from it, or what came in its place.
+
+    `script` is the file of the program itself: at its end Python has forgotten that.
+    """
     for file in {probe["file"] for probe in probes}:
         mine = [module for _, module in _modules() if _is_from(module, file)]
+        if file == script:
+            mine.append(sys.modules["__main__"])
         notes.add("modules", file=file, names=[str(one.__name__) for one in mine])
         if not mine:
             _note_other(file, notes)
