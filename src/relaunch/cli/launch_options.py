@@ -60,6 +60,14 @@ OPTIONS = (
     ),
     Option(flags=("--frozen",), field="frozen", help="run from a copy that edits cannot reach"),
     Option(flags=("--let-live",), field="let_live", help="let background processes outlive it"),
+    Option(flags=("--nan",), field="nan", help="stop at the first line that makes a nan or inf"),
+    Option(
+        flags=("--who-calls",),
+        field="who_calls",
+        metavar="FUNC",
+        many=True,
+        help="print each way that leads to it, once",
+    ),
     Option(
         flags=("--env",), field="env", metavar="NAME=VALUE", many=True, help="set it for this trial"
     ),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from relaunch.events import Event
     from relaunch.outcome import Outcome
+    from relaunch.recipe import Probe
     from relaunch.session.attempt import Attempt
     from relaunch.session.project import Project
     from relaunch.trial.place.unsaved import Unsaved
@@ -142,9 +143,21 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         src=tuple(map(os.path.abspath, values["src"])) if "src" in values else None,
         frozen=values.get("frozen"),
         let_live=values.get("let_live"),
+        nan=values.get("nan", False),
+        probes=_who_calls(values["who_calls"]) if "who_calls" in values else (),
         unsaved="warn" if values.get("yes") else values.get("unsaved", ""),
         may_ask=both and not values.get("no_input"),
         quiet=values.get("quiet", False),
+    )
+
+
+def _who_calls(words: Sequence[str]) -> tuple[Probe, ...]:
+    from relaunch.cli.places import function_place
+    from relaunch.recipe import Probe
+
+    places = [function_place(word, verb="rl --who-calls") for word in words]
+    return tuple(
+        Probe(kind="who", file=one.file, function=one.function, label=one.label) for one in places
     )
 
 

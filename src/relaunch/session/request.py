@@ -34,6 +34,7 @@ class Request(Record):
     warm_memory: str | None = None
     warm_idle_s: float | None = None
     probes: tuple[Probe, ...] = ()
+    nan: bool = False
     typed: tuple[str, ...] = ()
     """What `argv` was made of, by `rl py`."""
     unsaved: str = ""

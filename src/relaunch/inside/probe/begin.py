@@ -7,6 +7,7 @@ import sys
 
 from relaunch.inside.probe.counts import Counts
 from relaunch.inside.probe.engine import Engine
+from relaunch.inside.probe.finite import Look
 from relaunch.inside.probe.notes import Notes
 from relaunch.inside.probe.runtime import Runtime
 from relaunch.inside.probe.voice import Voice
@@ -24,7 +25,8 @@ def begin(path: str) -> None:
     notes.add("began", argv=[*sys.orig_argv], python=sys.version.partition(" ")[0])
     counts = Counts(folder, len(spec["probes"]))
     runtime = Runtime(spec["probes"], voice=Voice(folder), counts=counts, notes=notes)
-    Engine(runtime).install()
+    runtime.look = Look(runtime, opens_debugger=bool(spec.get("opens_debugger")))
+    Engine(runtime, spec.get("roots", ())).install()
     import atexit  # built into Python
 
     script = os.path.realpath(sys.argv[0]) if sys.argv else ""

@@ -11,11 +11,11 @@ import gc
 import os
 import sys
 
-from relaunch.inside.probe import bytecode, dynamo, lines, memory, pytests, rewrite
+from relaunch.inside.probe import bytecode, dynamo, finite, lines, memory, pytests, rewrite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, FrameType
     from typing import Any
 
@@ -29,8 +29,9 @@ _FUNCTION = type(lambda: None)
 class Engine:
     """The probes by file, and what became of them."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        """Know which files to look out for."""
+    def __init__(self, runtime: Runtime, roots: Sequence[str] = ()) -> None:
+        """Know which files to look out for; all below `roots` are looked at for nan and inf."""
+        self._roots = tuple(os.path.join(os.path.realpath(one), "") for one in roots)
         self.runtime = runtime
         self._by_file: dict[str, list[tuple[int, Any]]] = {}
         for number, probe in enumerate(runtime.probes):
@@ -59,13 +60,18 @@ class Engine:
 
     def file_of(self, path: str) -> str:
         """Return the probed file that a path leads to; empty if it leads to another."""
-        if os.path.basename(path) not in self._names:
+        if os.path.basename(path) not in self._names and not self._roots:
             return ""
         known = self._paths.get(path)
         if known is None:
             real = os.path.realpath(path)
-            known = self._paths[path] = real if real in self._by_file else ""
+            is_ours = real in self._by_file or self._is_looked_at(real)
+            known = self._paths[path] = real if is_ours else ""
         return known
+
+    def _is_looked_at(self, real: str) -> bool:
+        """Tell whether a file is of the project itself."""
+        return real.startswith(self._roots) and "-packages/" not in real if self._roots else False
 
     def probed(self, source: bytes | str, path: str, change: Any = None) -> CodeType | None:
         """Compile a file with its probes; None where Python itself has to say what is wrong.
@@ -75,7 +81,9 @@ class Engine:
         file = self.file_of(path)
         try:
             tree = lines.parse(source, path)
-            placed = rewrite.inject(tree, self._by_file[file])
+            placed = rewrite.inject(tree, self._by_file.get(file, ()))
+            if self._is_looked_at(file):
+                finite.inject(tree)
             if change is not None:
                 change(tree)
             code: CodeType = compile(tree, path, "exec", dont_inherit=True)

@@ -42,6 +42,8 @@ class Runtime:
         self.rings = Rings(notes.folder)
         self.retire: Callable[[int], None] = lambda number: None
         """Called with a probe that has seen enough."""
+        self.look: Callable[..., None] = lambda *_: None
+        """Looks for nan and inf."""
         self._told: set[tuple[int, str]] = set()
         self._chains: dict[int, set[Any]] = {}
         self._parts: dict[int, list[str]] = {}
@@ -58,6 +60,7 @@ class Runtime:
         runtime.Failure = Exception
         asides = (self._due, self._passed, self._doubt, self._part, self._failed, self._whole,
                   self._raised, self._whole_raised)  # fmt: skip
+        runtime.finite = untraced(self.look)
         for aside in asides:
             setattr(rl, aside.__name__[1:], untraced(aside))
         return rl
@@ -248,9 +251,9 @@ class Runtime:
 
             chain = callers()
             self.notes.add("hit", probe=number, chain=chain, thread=_thread())
-            self._say(number, f"dies here, process {os.getpid()}, called by")
-            for one in chain:
-                self.voice.say(f"  {one}")
+            for one in reversed(chain):
+                self.voice.say(f"  called by {one}")
+            self._say(number, f"dies here, process {os.getpid()}")
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
                     stream.flush()
