@@ -102,14 +102,25 @@ def _before(text: str) -> str:
 
 def _file(path: str) -> str:
     """Name a file in a few letters: those that tell it from others."""
+    if path.startswith("<ipython-input-"):
+        return f"In[{path.split('-')[2]}]"
     if path.startswith("<"):
         return path
     folder, name = os.path.split(path)
     if "/ipykernel_" in path:  # where a notebook says that its cells are
-        return "cell"
+        return _cell(path)
     if name in ("__init__.py", "__main__.py"):
         return f"{os.path.basename(folder)}/{name}"
     return name
+
+
+def _cell(path: str) -> str:
+    """Return the number of a cell, as the notebook shows it."""
+    try:
+        shell: Any = sys.modules["IPython"].get_ipython()
+        return f"In[{shell.compile._filename_map[path]}]"
+    except Exception:
+        return "cell"
 
 
 def _clock() -> str:
