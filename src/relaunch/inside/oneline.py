@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 1.0
 """How long a pipe that nobody empties is waited for; once, until it is emptied again."""
 _open, _write, _close, _getpid = os.open, os.write, os.close, os.getpid
+_ESCAPED = "backslashreplace"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -28,6 +29,7 @@ class Line:
         "_encoding",
         "_fd",
         "_forked",
+        "_is_utf8",
         "_path",
         "_patience_s",
         "_stream",
@@ -41,7 +43,7 @@ class Line:
         self._path = path
         self._forked = False
         self._stream: Any = self  # none that anybody has
-        self._fd, self._encoding = -1, "utf-8"
+        self._fd, self._encoding, self._is_utf8 = -1, "utf-8", True
         self._patience_s, self._torn = PATIENCE_S, False
         os.register_at_fork(after_in_child=self._in_child)
         self.renew()
@@ -59,7 +61,11 @@ class Line:
                 stream.write(f"{self.prefix}{line}\n")
                 return
             stream.flush()  # what the program wrote before comes before
-            data = f"{self.prefix}{line}\n".encode(self._encoding, "backslashreplace")
+            text = f"{self.prefix}{line}\n"
+            # A text of ours has no half characters, which UTF-8 could not write.
+            data = text.encode() if self._is_utf8 else text.encode(self._encoding, _ESCAPED)
+            if self._torn:
+                data = b"\n" + data
             try:
                 written = _write(self._fd, data)
             except BlockingIOError:
@@ -81,6 +87,7 @@ class Line:
         self._stream, self._fd = stream, -1
         if isinstance(stream, TextIOWrapper):
             self._encoding = stream.encoding
+            self._is_utf8 = stream.encoding.lower() in ("utf-8", "utf8")
             try:
                 self._fd = stream.fileno()
             except (OSError, ValueError):  # there is none under it, or it is closed
@@ -89,8 +96,6 @@ class Line:
     def _insist(self, data: bytes, written: int) -> None:
         """Write the rest of a line to a pipe that is full, as far as there is patience."""
         deadline = monotonic() + self._patience_s
-        if self._torn and not written:
-            data = b"\n" + data
         while written < len(data):
             try:
                 written += _write(self._fd, data[written:])
@@ -105,7 +110,7 @@ class Line:
         # Opened each time: a program may close every file that it did not open.
         fd = _open(self._path, _APPEND, 0o666)
         try:
-            _write(fd, text.encode("utf-8", "backslashreplace"))
+            _write(fd, text.encode("utf-8", _ESCAPED))
         finally:
             _close(fd)
 

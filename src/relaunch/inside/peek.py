@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     C = TypeVar("C")
 
     Known = tuple[CodeType, str, str, list[tuple[str, int | slice]]]
-    """A place: its code, the place in words, what stands before a single value, all labels."""
+    """A place: its code, which is held so that its id stays its own; the place in words; what
+    stands before a single value; all labels."""
 
 PLACES = 4096
 """Places that are remembered; a program may make code without end."""
@@ -37,12 +38,13 @@ _places: dict[tuple[int, int], Known] = {}
 def _peek(*values: Any, **named: Any) -> Any:
     try:
         frame = _getframe(1)
-        code = frame.f_code
-        known = _places.get((id(code), frame.f_lasti))
-        if known is None or known[0] is not code:
+        try:
+            known = _places[id(frame.f_code), frame.f_lasti]
+        except KeyError:
             known = _learn(frame, values, named)
-        if known[2] and not named and len(values) == 1:
-            _say(known[2] + show(values[0]))
+        single = known[2]
+        if single and len(values) == 1 and not named:
+            _say(single + show(values[0]))
         else:
             _say(_line(known, values, named))
     except Exception:
@@ -100,14 +102,25 @@ def _before(text: str) -> str:
 
 def _file(path: str) -> str:
     """Name a file in a few letters: those that tell it from others."""
+    if path.startswith("<ipython-input-"):
+        return f"In[{path.split('-')[2]}]"
     if path.startswith("<"):
         return path
     folder, name = os.path.split(path)
     if "/ipykernel_" in path:  # where a notebook says that its cells are
-        return "cell"
+        return _cell(path)
     if name in ("__init__.py", "__main__.py"):
         return f"{os.path.basename(folder)}/{name}"
     return name
+
+
+def _cell(path: str) -> str:
+    """Return the number of a cell, as the notebook shows it."""
+    try:
+        shell: Any = sys.modules["IPython"].get_ipython()
+        return f"In[{shell.compile._filename_map[path]}]"
+    except Exception:
+        return "cell"
 
 
 def _clock() -> str:

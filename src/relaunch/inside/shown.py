@@ -20,6 +20,8 @@ _EXACT = 1 << 53
 def show(value: object, room: int = ROOM) -> str:
     """Return the value as one line of at most `room` characters; `room` is 20 or more."""
     kind = type(value)
+    if kind is int and -_EXACT < value < _EXACT:  # type: ignore[operator]  # it is an int
+        return repr(value)  # so many of them that it pays
     try:
         text = (looks.get(kind) or look_for(kind))(value, room, ())
         return text if len(text) <= room else cut(text, room)

@@ -6,6 +6,7 @@ import ast
 import linecache
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -195,6 +196,20 @@ def test_a_text_that_no_longer_fits_is_not_shown():
         seen.clear()
         exec(code, names())
         assert seen == [[("x + y", 0)]], other  # of the bytecode
+
+
+def test_what_python_warned_of_is_not_warned_of_again(recwarn):
+    texts = ["'\\d' + str(x)", "r'\\d', x", "x is 1, x", "f'\\d{x}' + 'a'"]
+    for text in texts:
+        file = f"<warns {text}>"
+        linecache.cache[file] = (9, None, [f"probe({text})\n"], file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = compile(f"probe({text})\n", file, "exec")
+        seen.clear()
+        exec(code, names())
+        assert seen[0][-1][0] == text.rpartition(", ")[2]
+    assert not recwarn.list
 
 
 def test_a_text_with_branches_must_speak_of_the_same_things():

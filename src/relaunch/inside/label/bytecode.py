@@ -6,6 +6,7 @@ import os
 import sys
 
 from relaunch.inside.label.rebuild import CALLS, rebuilt, unmangled
+from relaunch.inside.label.written import unescaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,17 +32,20 @@ _CODE = type((lambda: None).__code__)
 
 def fits(code: CodeType, at: int, place: Place, text: str, call: Call) -> bool:
     """Tell whether the call at this instruction does what the text says."""
+    if call.is_odd:
+        return True  # to compile it again might make Python warn again
+    plain = "\\" not in text
     try:
         known = list(_dis().get_instructions(code))
-        real = _behind(_steps(_up_to(known, at, place)), call)
-        made = _behind(_steps(_made(text)), call)
+        real = _behind(_steps(_up_to(known, at, place), plain), call)
+        made = _behind(_steps(_made(text if plain else unescaped(text)), plain), call)
     except Exception:
         return True  # nothing speaks against it
     if real == made or _is_rewritten(code, real):
         return True
     # A branch may end in a call of its own, and what an inner scope takes from around it is spelled
     # in many ways: then all that is spoken of must be there, somewhere.
-    around = _steps([one for one in known if _is_inside(one.positions, place)])
+    around = _steps([one for one in known if _is_inside(one.positions, place)], plain)
     if call.has_scope:
         return _names(made) <= _names(around)
     said = {one for one in made if one[0] not in _WAYS and one != _NONE}
@@ -115,7 +119,8 @@ def _made(text: str) -> list[Any]:
     return found[: last + 1]
 
 
-def _steps(found: list[Any]) -> list[Step]:
+def _steps(found: list[Any], plain: bool = True) -> list[Step]:
+    """Tell what instructions do; constants by their types alone if the text is not `plain`."""
     steps: list[Step] = []
     for one in found:
         name, value = one.opname, one.argval
@@ -125,7 +130,8 @@ def _steps(found: list[Any]) -> list[Step]:
             steps.append(("attr", unmangled(value)))
         elif name == "LOAD_CONST":
             is_code = type(value) is _CODE
-            steps.append(("code", value) if is_code else ("const", (type(value), repr(value))))
+            constant = (type(value), repr(value) if plain or value is None else "")
+            steps.append(("code", value) if is_code else ("const", constant))
         elif name.startswith(("LOAD_", "STORE_")) and type(value) in (str, tuple):
             steps += _of_names(name, value if type(value) is tuple else (value,))
         elif "JUMP" in name:

@@ -18,6 +18,9 @@ _ONLY_PARSE = 0x400
 """As `ast.PyCF_ONLY_AST`; `ast` itself is not needed, and a user may have a file of that name."""
 _SCOPES = ("Lambda", "ListComp", "SetComp", "DictComp", "GeneratorExp")
 _BRANCHES = ("IfExp", "BoolOp", "Compare", "Await")
+_LITERALS = (
+    "Constant", "Tuple", "List", "Dict", "Set", "JoinedStr", "FormattedValue", *_SCOPES,
+)  # fmt: skip
 _ENDINGS = ("", " pass", "\n pass")
 """What a line may lack to be a statement."""
 
@@ -25,7 +28,16 @@ _ENDINGS = ("", " pass", "\n pass")
 class Call:
     """A call as it is written: who is called, and the text of each argument."""
 
-    __slots__ = ("callee", "has_branch", "has_scope", "keywords", "plain", "said", "texts")
+    __slots__ = (
+        "callee",
+        "has_branch",
+        "has_scope",
+        "is_odd",
+        "keywords",
+        "plain",
+        "said",
+        "texts",
+    )
 
     def __init__(self, node: Any, lines: list[bytes]) -> None:
         """Take it from a node of these parsed lines."""
@@ -34,7 +46,9 @@ class Call:
         self.plain = [type(one).__name__ != "Starred" for one in node.args]
         self.said = [type(one).__name__ in ("Constant", "JoinedStr") for one in node.args]
         self.keywords = [one.arg for one in node.keywords]
-        kinds = {type(one).__name__ for one in _inside_out(node)}
+        inside = _inside_out(node)
+        kinds = {type(one).__name__ for one in inside}
+        self.is_odd = any(_warns(one) for one in inside)
         self.has_scope = not kinds.isdisjoint(_SCOPES)
         self.has_branch = not kinds.isdisjoint(_BRANCHES)
 
@@ -97,12 +111,21 @@ def _calls(tree: Any, text: str) -> list[Call]:
 
 def _parsed(text: str, mode: str) -> Any:
     try:
-        return compile(_unescaped(text), "<peek>", mode, _ONLY_PARSE, True)
+        return compile(unescaped(text), "<peek>", mode, _ONLY_PARSE, True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _unescaped(text: str) -> str:
+def _warns(node: Any) -> bool:
+    """Tell whether Python may warn when it compiles this, as of `x is 1` or `(1, 2)(3)`."""
+    kind = type(node).__name__
+    if kind == "Compare":
+        return any(type(one).__name__ in _LITERALS for one in (node.left, *node.comparators))
+    target = node.func if kind == "Call" else node.value if kind == "Subscript" else None
+    return type(target).__name__ in _LITERALS
+
+
+def unescaped(text: str) -> str:
     """Fill what is escaped in strings: their text does not matter, and Python might warn of it."""
     if "\\" not in text:
         return text

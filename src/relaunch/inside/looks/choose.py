@@ -164,11 +164,11 @@ def _load(module: str, name: str) -> Look:
 
 
 _PLAIN: dict[type, Look] = {
-    int: lambda value, room, _: integer(value, room),
+    int: integer,
     float: lambda value, *_: float.__repr__(value),
-    str: lambda value, room, _: text(value, room),
-    bytes: lambda value, room, _: raw(value, room),
-    bytearray: lambda value, room, _: raw(value, room),
+    str: text,
+    bytes: raw,
+    bytearray: raw,
     bool: lambda value, *_: "True" if value else "False",
     complex: lambda value, *_: complex.__repr__(value),
     type(None): lambda *_: "None",

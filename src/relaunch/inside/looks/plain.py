@@ -37,7 +37,7 @@ def one_line(text: str, room: int) -> str:
     return cut(text, room)
 
 
-def text(value: str, room: int) -> str:
+def text(value: str, room: int, above: object = ()) -> str:
     """Show a str as Python writes it; a long one by its ends and its length."""
     size = len(value)
     if size <= room - 2:
@@ -47,7 +47,7 @@ def text(value: str, room: int) -> str:
     return _ends(str.__repr__, value, f" ({size:,} characters)", room)
 
 
-def raw(value: bytes | bytearray, room: int) -> str:
+def raw(value: bytes | bytearray, room: int, above: object = ()) -> str:
     """Show bytes likewise."""
     size = len(value)
     if size <= room - 3:
@@ -73,7 +73,7 @@ def _ends(write: Callable[[Any], str], value: Any, length: str, room: int) -> st
     return kept + MARK + closing[max(start, len(closing) - tail) :] + length
 
 
-def integer(value: int, room: int) -> str:
+def integer(value: int, room: int, above: object = ()) -> str:
     """Show an int of any size; beyond what Python writes, rounded, with the number of digits."""
     bits = int.bit_length(value)
     if bits > _ROUND:

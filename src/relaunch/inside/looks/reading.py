@@ -19,7 +19,9 @@ GRAIN = 32_000
 PIECES = 128
 """Pieces that are read at the most, spread over the tensor."""
 DEVICE_GRAIN, DEVICE_PIECES = 1 << 24, 16
-"""Likewise on a GPU, where a piece is bounded by the memory that looking for nan takes."""
+"""Likewise on a GPU, where each piece is waited for."""
+FEW, _ALL = 1 << 21, 1 << 30
+"""Elements among which nan is looked for at a time, in each piece."""
 _INF = float("inf")
 _EXACT = 1 << 62
 
@@ -96,7 +98,8 @@ def _add_broken(found: dict[str, Any], parts: list[Any]) -> None:
     """Count what is no finite number, and take the range of the rest."""
     counts = {"nan": 0, "inf": 0, "-inf": 0}
     low, high, total, finite = _INF, -_INF, 0.0, 0
-    for piece in parts:
+    # It takes memory: of a GPU, which may be nearly full, only a little.
+    for piece in [one for part in parts for one in pieces(part, part.numel(), _ALL, FEW, _flat)]:
         counts["nan"] += torch.isnan(piece).sum().item()
         counts["inf"] += (piece == _INF).sum().item()
         counts["-inf"] += (piece == -_INF).sum().item()
