@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import peeks
+from benchmarks import elsewhere, peeks
 from benchmarks.command import Benchmark
 
 PROBE = Benchmark(
@@ -12,7 +12,11 @@ PROBE = Benchmark(
     about=__doc__,
     title="What a look inside costs",
     results=Path(__file__).parent / "RESULTS-probe.md",
-    subjects={"int": peeks.of_an_int, "tensor": peeks.of_a_tensor},
+    subjects={
+        "int": peeks.of_an_int,
+        "tensor": peeks.of_a_tensor,
+        "elsewhere": elsewhere.of_a_loop,
+    },
     rounds=15,
     quick_rounds=5,
 )
