@@ -52,7 +52,7 @@ SHOWS = {
     "probe": "seen=2",
     "where": "EXECUTED",
     "pysnooper": "seen = n + 1",
-    "pdb": "loop.py(7)rare()",
+    "pdb": "Breakpoint 1 at",
     "hunter": "=> rare(n=1)",
 }
 """What says that a contestant looked at all."""
