@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from relaunch.inside.probe import lines
-from relaunch.inside.probe.rewrite import RUNTIME
 from relaunch.inside.shapes.book import Book
 from relaunch.inside.shapes.calls import Watch
-from relaunch.inside.shapes.inject import add_sites
+from relaunch.inside.shapes.inject import RUNTIME, add_sites
 from relaunch.inside.shapes.sites import functions_of
 from relaunch.trial.shapes.plan import Plan, plan
 from relaunch.trial.shapes.seen import Call, read_calls
@@ -24,8 +23,8 @@ class Runtime:
     def __init__(self, folder: Path) -> None:
         self.troubles: list[BaseException] = []
         self.watch = Watch(Book(str(folder)), self.troubles.append)
-        self.shapes = self.watch.entered
-        self.shapes_at = self.watch.at
+        self.entered = self.watch.entered
+        self.at = self.watch.at
         self.compiling = bool
 
 

@@ -130,7 +130,8 @@ def test_a_program_dies_where_it_is_told_to(train):
     done = train.rl("probe", "train.py:12", "--die", "--", sys.executable, "train.py", "3")
     assert done.returncode == 71
     assert done.stdout == ""
-    assert "  train.py:12 main" in done.stderr.splitlines()
+    assert "  called by train.py:12 main" in done.stderr.splitlines()
+    assert "exit 71: train.py:12 dies here" in done.stderr
 
 
 def test_a_program_sleeps_where_it_is_told_to(train):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from relaunch.events import Event
     from relaunch.outcome import Outcome
+    from relaunch.recipe import Probe
     from relaunch.session.attempt import Attempt
     from relaunch.session.project import Project
     from relaunch.trial.place.unsaved import Unsaved
@@ -57,6 +58,11 @@ def launch(words: Sequence[str]) -> int:
     project = open_project()
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
+    return run_request(project, request, lines)
+
+
+def run_request(project: Project, request: Request, lines: Lines) -> int:
+    """Run what was asked for: one attempt, or a table of them."""
     if request.times > 1 or len(request.sets or ()) > 1:
         from relaunch.cli.table import run_table
 
@@ -137,9 +143,21 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         src=tuple(map(os.path.abspath, values["src"])) if "src" in values else None,
         frozen=values.get("frozen"),
         let_live=values.get("let_live"),
+        nan=values.get("nan", False),
+        probes=_who_calls(values["who_calls"]) if "who_calls" in values else (),
         unsaved="warn" if values.get("yes") else values.get("unsaved", ""),
         may_ask=both and not values.get("no_input"),
         quiet=values.get("quiet", False),
+    )
+
+
+def _who_calls(words: Sequence[str]) -> tuple[Probe, ...]:
+    from relaunch.cli.places import function_place
+    from relaunch.recipe import Probe
+
+    places = [function_place(word, verb="rl --who-calls") for word in words]
+    return tuple(
+        Probe(kind="who", file=one.file, function=one.function, label=one.label) for one in places
     )
 
 
@@ -176,6 +194,8 @@ class Lines:
         """Draw for people unless `json`."""
         self.json = json
         self.quiet = False
+        self.brief = False
+        """Say nothing of a trial that passed."""
         self._pen = draw.pen(sys.stderr, color)
 
     def tell(self, event: Event) -> None:
@@ -186,7 +206,7 @@ class Lines:
             elif isinstance(event, Warned):
                 hint = f"   try: {event.hint}" if event.hint else ""
                 self._write(self._pen("yellow", "rl:") + f" {draw.clean(event.text)}{hint}")
-            elif self.quiet:
+            elif self.quiet or (self.brief and _is_plain(event)):
                 pass
             elif isinstance(event, Announced):
                 self._announced(event)
@@ -277,6 +297,14 @@ class Lines:
     def _write(self, line: str) -> None:
         sys.stderr.write(line.rstrip() + "\n")
         sys.stderr.flush()
+
+
+def _is_plain(event: Event) -> bool:
+    """Tell what is no news to somebody who looks at the output: it began, and all went well."""
+    if not isinstance(event, Finished):
+        return True
+    outcome = event.outcome
+    return outcome.passed and not (outcome.code_changed or outcome.ended_processes)
 
 
 def warmed_words(event: Warmed) -> str:

@@ -151,7 +151,7 @@ def card(
 
     add("why", draw.clean(row["note"]))
     add("mark", _mark(row, pen))
-    add("command", draw.quoted(row["command"]))
+    add("command", draw.quoted(row["typed"] or row["command"]))
     add("in", directory(str(start.get("cwd", ""))))
     add("given", _given(start))
     add("reset", _resets(start, end))

@@ -18,7 +18,7 @@ _probe = os.environ.get("RELAUNCH_PROBE", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
-_private = {}
+_loader = []
 # Our own copies, because tests of the user mock these and may leave them so at exit.
 _open, _read, _write, _close, _rename = os.open, os.read, os.write, os.close, os.rename
 _getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
@@ -31,6 +31,9 @@ def start():
     atexit.register(_at_exit)
     if sys.version_info >= (3, 8):
         _watch_threads()
+    # Only this process is the one-liner; what it starts is not.
+    if os.environ.pop("RELAUNCH_LINE", "") and sys.version_info >= (3, 8):
+        _load("oneliner").start()
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:
         _guard(roots.split(os.pathsep))
@@ -42,15 +45,14 @@ def start():
 
 def _load(name):
     """Return a module of ours; each process has its own, which no program sees."""
-    private = _private.get("all")
-    if private is None:
+    if not _loader:
         import _frozen_importlib_external as importer
 
         path = os.path.join(_here, "private.py")
         names = {"__name__": "relaunch.inside.private", "__file__": path}
         exec(importer.SourceFileLoader("private", path).get_code("private"), names)
-        private = _private["all"] = names["Private"](_here)
-    return private.load(name)
+        _loader.append(names["Private"](_here))
+    return _loader[0].load(name)
 
 
 def _guard(roots):

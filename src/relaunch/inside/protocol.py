@@ -14,6 +14,8 @@ SRC = "RELAUNCH_SRC"
 """Packages, comma between them, whose files the process names at exit."""
 PROBE = "RELAUNCH_PROBE"
 """File that says what to probe; what is seen goes into its folder."""
+LINE = "RELAUNCH_LINE"
+"""Set for the program of a one-liner: its tracebacks show the line."""
 SCHEMA = 1
 """Value of `schema` in each report; raised when a field changes its meaning."""
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")

@@ -285,7 +285,7 @@ class Attempt:
                 code=code,
                 config_set=self.recipe.config_set,
                 note=self.note,
-                command=tuple(trial.start["command"]),
+                command=tuple(trial.start.get("typed") or trial.start["command"]),
                 repeated=self.repeated,
                 setting=self._setting() if self.repeated else (),
             )
@@ -317,7 +317,7 @@ class Attempt:
         world = World(
             env={**place.env, "RELAUNCH_TRIAL": self.trial.path} if self.trial else place.env,
             reports=self._folder("reports"),
-            probes=self._ask(place.recipe) if place.recipe.probes else "",
+            probes=self._ask(place),
             report_on=tuple(place.expected),
             project=place.roots,
             metrics=settings.metrics,
@@ -366,14 +366,17 @@ class Attempt:
             )
         )
 
-    def _ask(self, recipe: Recipe) -> str:
+    def _ask(self, place: Place) -> str:
         """Write down what the probes ask; without a place for that, say so."""
+        recipe = place.recipe
+        if not recipe.probes and not recipe.nan:
+            return ""
         from relaunch.trial.probe.asked import write_asked
 
         folder = self._folder("probes")
         try:
             if folder:
-                return write_asked(folder, recipe.probes)
+                return write_asked(folder, recipe.probes, place.roots if recipe.nan else ())
         except OSError:
             pass
         self._warn("nothing is probed: there is no place to write what is seen")

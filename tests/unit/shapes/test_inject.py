@@ -13,8 +13,7 @@ from tests.arrays import Array
 
 from relaunch.inside.probe import lines
 from relaunch.inside.probe.counts import ENOUGH
-from relaunch.inside.probe.rewrite import RUNTIME
-from relaunch.inside.shapes.inject import CALL, add_sites
+from relaunch.inside.shapes.inject import CALL, RUNTIME, add_sites
 from relaunch.inside.shapes.retire import retire_entry, retire_site
 
 EVERYTHING = '''

@@ -9,13 +9,13 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe where log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe where py log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
     case $verb in
     ''|run)
-        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -26,6 +26,7 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -33,7 +34,7 @@ _rl() {
         esac
         ;;
     warm)
-        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         words='status stop'
         case $prev in
         --at) values='file' ;;
@@ -46,6 +47,7 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -53,7 +55,7 @@ _rl() {
         esac
         ;;
     probe)
-        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --if) values='text' ;;
         --every) values='text' ;;
@@ -68,6 +70,7 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -75,7 +78,7 @@ _rl() {
         esac
         ;;
     where)
-        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -84,6 +87,26 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --who-calls) values='text' ;;
+        --env) values='text' ;;
+        --name) values='text' ;;
+        --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    py)
+        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        case $prev in
+        -m|--note) values='text' ;;
+        --reset) values='command' ;;
+        -s|--set) values='sets' ;;
+        -n|--times) values='text' ;;
+        --timeout) values='text' ;;
+        --until) values='text' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --src) values='dir' ;;
+        --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;

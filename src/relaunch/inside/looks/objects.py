@@ -37,7 +37,7 @@ def foreign(value: Any, room: int, above: Above) -> str:
     if is_slow(kind) or (id(value) not in above and _holds_much(_parts(value))):
         return fields(value, room, above)
     said = ask(value)
-    return one_line(said, room) if type(said) is str else fields(value, room, above)
+    return one_line(said, room) if said is not None else fields(value, room, above)
 
 
 def fields(value: Any, room: int, above: Above) -> str:

@@ -11,11 +11,11 @@ import gc
 import os
 import sys
 
-from relaunch.inside.probe import bytecode, lines, memory, pytests, rewrite
+from relaunch.inside.probe import bytecode, dynamo, finite, lines, memory, pytests, rewrite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, FrameType
     from typing import Any
 
@@ -29,8 +29,9 @@ _FUNCTION = type(lambda: None)
 class Engine:
     """The probes by file, and what became of them."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        """Know which files to look out for."""
+    def __init__(self, runtime: Runtime, roots: Sequence[str] = ()) -> None:
+        """Know which files to look out for; all below `roots` are looked at for nan and inf."""
+        self._roots = tuple(os.path.join(os.path.realpath(one), "") for one in roots)
         self.runtime = runtime
         self._by_file: dict[str, list[tuple[int, Any]]] = {}
         for number, probe in enumerate(runtime.probes):
@@ -39,13 +40,16 @@ class Engine:
         self._ours: dict[int, CodeType] = {}
         """Code of ours by its identity, kept so that the identity stays its own."""
         self._retired: set[int] = set()
+        self._function: Any = None
+        self._knows_pytest = self._knows_torch = False
         self._paths: dict[str, str] = {}
 
     def install(self) -> None:
         """Open all ways in."""
         import builtins
 
-        setattr(builtins, rewrite.RUNTIME, self.runtime.function())
+        self._function = self.runtime.function()
+        setattr(builtins, rewrite.RUNTIME, self._function)
         self.runtime.retire = self.retire
         self._watch_loaders()
         self._watch_execution()
@@ -56,13 +60,18 @@ class Engine:
 
     def file_of(self, path: str) -> str:
         """Return the probed file that a path leads to; empty if it leads to another."""
-        if os.path.basename(path) not in self._names:
+        if os.path.basename(path) not in self._names and not self._roots:
             return ""
         known = self._paths.get(path)
         if known is None:
             real = os.path.realpath(path)
-            known = self._paths[path] = real if real in self._by_file else ""
+            is_ours = real in self._by_file or self._is_looked_at(real)
+            known = self._paths[path] = real if is_ours else ""
         return known
+
+    def _is_looked_at(self, real: str) -> bool:
+        """Tell whether a file is of the project itself."""
+        return real.startswith(self._roots) and "-packages/" not in real if self._roots else False
 
     def probed(self, source: bytes | str, path: str, change: Any = None) -> CodeType | None:
         """Compile a file with its probes; None where Python itself has to say what is wrong.
@@ -72,7 +81,9 @@ class Engine:
         file = self.file_of(path)
         try:
             tree = lines.parse(source, path)
-            placed = rewrite.inject(tree, self._by_file[file])
+            placed = rewrite.inject(tree, self._by_file.get(file, ()))
+            if self._is_looked_at(file):
+                finite.inject(tree)
             if change is not None:
                 change(tree)
             code: CodeType = compile(tree, path, "exec", dont_inherit=True)
@@ -84,6 +95,15 @@ class Engine:
         self.runtime.notes.add("loaded", file=file, path=path, probes=list(placed.lines))
         self._ours[id(code)] = code
         return code
+
+    def note_stale(self, native: CodeType, source: bytes, path: str) -> None:
+        """Note bytecode that says something else than its source: plain Python would run that."""
+        if not path.endswith(".py"):
+            return
+        fresh = compile(source, path, "exec", dont_inherit=True)
+        if fresh.co_code != native.co_code or fresh.co_consts != native.co_consts:
+            cached = _EXTERNAL.cache_from_source(path)
+            self.runtime.notes.add("stale", file=self.file_of(path), cached=cached)
 
     def is_ours(self, code: CodeType) -> bool:
         """Tell whether a module's code has probes in it."""
@@ -117,26 +137,30 @@ class Engine:
         """Have a kind of loader compile probed files with their probes."""
         theirs = loader.get_code
         engine = self
-        pytest_waits = True
 
         def get_code(self: Any, fullname: str) -> CodeType | None:
-            nonlocal pytest_waits
-            if pytest_waits and pytests.REWRITER in sys.modules:
-                pytest_waits = not pytests.watch(engine)
+            engine._look_for_others()
             path = self.get_filename(fullname)
-            if engine.file_of(path):
-                if is_plain(self):
-                    code = engine.probed(self.get_data(path), path)
-                    if code is not None:
-                        return code
-                else:
-                    engine.runtime.notes.add("translated", file=path, by=type(self).__module__)
-            native: CodeType | None = theirs(self, fullname)
-            return native
+            native: CodeType | None = theirs(self, fullname)  # it says what is wrong, as ever
+            if not engine.file_of(path) or native is None:
+                return native
+            if not is_plain(self):
+                engine.runtime.notes.add("translated", file=path, by=type(self).__module__)
+                return native
+            source = self.get_data(path)
+            engine.note_stale(native, source, path)
+            return engine.probed(source, path) or native
 
         # As a part of the import system, so that Python leaves its frame out of tracebacks.
         get_code.__code__ = get_code.__code__.replace(co_filename=theirs.__code__.co_filename)
         loader.get_code = get_code
+
+    def _look_for_others(self) -> None:
+        """Agree with those who compile the program's functions themselves, once they are there."""
+        if not self._knows_pytest and pytests.REWRITER in sys.modules:
+            self._knows_pytest = pytests.watch(self)
+        if not self._knows_torch and dynamo.RULES in sys.modules:
+            self._knows_torch = dynamo.watch(self._function)
 
     def _watch_execution(self) -> None:
         """Run a script with its probes when Python is about to run it without them."""

@@ -118,10 +118,10 @@ def _returning(statement: Any, probes: list[tuple[int, Any]]) -> Iterator[Any]:
         yield statement
         return
     value = statement.value
-    name = _at(_ast.Name(RETURNED, _ast.Store()), value)
-    work_out = _at(_ast.Assign([name], value), statement)
+    name = at(_ast.Name(RETURNED, _ast.Store()), value)
+    work_out = at(_ast.Assign([name], value), statement)
     yield from _watched(work_out, probes, RETURNED)
-    statement.value = _at(_ast.Name(RETURNED, _ast.Load()), value)
+    statement.value = at(_ast.Name(RETURNED, _ast.Load()), value)
     yield statement
 
 
@@ -132,10 +132,10 @@ def _watched(statement: Any, probes: list[tuple[int, Any]], result: str = "") ->
         yield statement
         yield from _calls(probes, statement, result)
         return
-    rescue = [*_calls(showing, statement, raised=True), _at(_ast.Raise(), statement)]
+    rescue = [*_calls(showing, statement, raised=True), at(_ast.Raise(), statement)]
     watched = _try([statement], rescue)
     for node in (watched, *watched.handlers, *walk(watched.handlers[0].type)):
-        _at(node, statement)
+        at(node, statement)
     yield watched
     yield from _calls(probes, statement, result)
 
@@ -145,7 +145,7 @@ def _calls(
 ) -> Iterator[Any]:
     for number, probe in probes:
         call = _call(number, probe, result, raised=raised)
-        _place(call, statement)
+        place(call, statement)
         yield call
 
 
@@ -183,6 +183,12 @@ def _try(body: list[Any], rescue: list[Any]) -> Any:
     return _ast.Try(body, [_ast.ExceptHandler(kind, None, rescue)], [], [])
 
 
+def guarded_call(what: str, words: list[Any]) -> Any:
+    """Return the statement that calls a function of ours, or does nothing if a name is not set."""
+    function = _ast.Attribute(_load(RUNTIME), what, _ast.Load())
+    return _try([_ast.Expr(_ast.Call(function, words, []))], [_ast.Pass()])
+
+
 def _told(what: str, number: int, *more: Any) -> Any:
     function = _ast.Attribute(_load(RUNTIME), what, _ast.Load())
     return _ast.Call(function, [_ast.Constant(number), *more], [])
@@ -217,12 +223,13 @@ def walk(node: Any) -> Iterator[Any]:
                 todo += [one for one in value if isinstance(one, _ast.AST)]
 
 
-def _place(new: Any, beside: Any) -> None:
+def place(new: Any, beside: Any) -> None:
+    """Give a node and all below it the position of another."""
     for node in walk(new):
-        _at(node, beside)
+        at(node, beside)
 
 
-def _at(node: Any, beside: Any) -> Any:
+def at(node: Any, beside: Any) -> Any:
     """Give a node the position of another."""
     if "lineno" in node._attributes:
         node.lineno, node.col_offset = beside.lineno, beside.col_offset

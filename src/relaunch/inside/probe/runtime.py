@@ -7,6 +7,7 @@ import time
 
 from relaunch.inside.probe.chain import callers
 from relaunch.inside.probe.counts import ENOUGH
+from relaunch.inside.probe.dynamo import untraced
 from relaunch.inside.probe.rings import Rings
 from relaunch.inside.shown import show
 
@@ -41,6 +42,8 @@ class Runtime:
         self.rings = Rings(notes.folder)
         self.retire: Callable[[int], None] = lambda number: None
         """Called with a probe that has seen enough."""
+        self.look: Callable[..., None] = lambda *_: None
+        """Looks for nan and inf."""
         self._told: set[tuple[int, str]] = set()
         self._chains: dict[int, set[Any]] = {}
         self._parts: dict[int, list[str]] = {}
@@ -55,18 +58,15 @@ class Runtime:
 
         runtime: Any = rl
         runtime.Failure = Exception
-        runtime.due = self._due
-        runtime.passed = self._passed
-        runtime.doubt = self._doubt
-        runtime.part = self._part
-        runtime.failed = self._failed
-        runtime.whole = self._whole
-        runtime.raised = self._raised
-        runtime.whole_raised = self._whole_raised
+        asides = (self._due, self._passed, self._doubt, self._part, self._failed, self._whole,
+                  self._raised, self._whole_raised)  # fmt: skip
+        runtime.finite = untraced(self.look)
+        for aside in asides:
+            setattr(rl, aside.__name__[1:], untraced(aside))
         if any(probe["kind"] == "shapes" for probe in self.probes):
             from relaunch.inside.shapes.begin import begin
 
-            begin(rl, self.notes)
+            begin(self.notes)
         return rl
 
     def begin_again(self) -> None:
@@ -256,9 +256,9 @@ class Runtime:
 
             chain = callers()
             self.notes.add("hit", probe=number, chain=chain, thread=_thread())
-            self._say(number, f"dies here, process {os.getpid()}, called by")
-            for one in chain:
-                self.voice.say(f"  {one}")
+            for one in reversed(chain):
+                self.voice.say(f"  called by {one}")
+            self._say(number, f"dies here, process {os.getpid()}")
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
                     stream.flush()

@@ -7,6 +7,7 @@ import sys
 
 from relaunch.inside.shapes.book import Book
 from relaunch.inside.shapes.calls import Watch
+from relaunch.inside.shapes.inject import RUNTIME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ _EXTERNAL: Any = sys.modules["_frozen_importlib_external"]
 _COMPILER = "torch._dynamo"
 
 
-def begin(runtime: Any, notes: Notes) -> None:
-    """Give the function that injected code calls what it needs for shapes."""
+def begin(notes: Notes) -> None:
+    """Put what the injected code needs where it finds it."""
     import atexit  # built into Python
+    import builtins
 
     told: set[str] = set()
 
@@ -32,9 +34,15 @@ def begin(runtime: Any, notes: Notes) -> None:
             notes.add("trouble", text=f"a shape could not be read: {text}")
 
     watch = Watch(Book(notes.folder), trouble)
-    runtime.shapes = watch.entered
-    runtime.shapes_at = watch.at
+
+    def holder() -> None:
+        """Have what is called as attributes: those of a function torch knows how to read."""
+
+    runtime: Any = holder
+    runtime.entered = watch.entered
+    runtime.at = watch.at
     runtime.compiling = bool  # says no
+    setattr(builtins, RUNTIME, runtime)
     _answer_compilers(runtime)
     os.register_at_fork(after_in_child=watch.begin_again)
     atexit.register(watch.book.flush)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import _ast
 
 from relaunch.inside.probe import lines
-from relaunch.inside.probe.rewrite import RUNTIME, walk
+from relaunch.inside.probe.rewrite import walk
 from relaunch.inside.shapes.sites import functions_of, walk_own
 
 TYPE_CHECKING = False
@@ -35,6 +35,8 @@ functions: dict[int, Known] = {}
 """All that were put anywhere, by number."""
 labels: dict[int, Sequence[str]] = {}
 """The names that a site sets, by its number."""
+RUNTIME = "__rl_shapes__"
+"""A name of ours in `builtins`, besides the one of other probes: torch is told to call that one."""
 CALL = "@shapes"
 """A variable that no program can have: what looks at this call, or None."""
 _VALUE = "@shape"
@@ -74,7 +76,7 @@ def _ask_at_entry(function: Function, base: int) -> None:
     index = place.index + int(place.after)
     beside = place.block[min(index, len(place.block) - 1)]
     values = [_load(name) for name in function.sites[0].labels]
-    begin = _ast.Call(_ours("shapes"), [_ast.Constant(base + function.number), *values], [])
+    begin = _ast.Call(_ours("entered"), [_ast.Constant(base + function.number), *values], [])
     nobody = _ast.Assign([_ast.Name(CALL, _ast.Store())], _ast.Constant(None))
     ask = _ast.If(
         _ast.UnaryOp(_ast.Not(), _ast.Call(_ours("compiling"), [], [])),
@@ -124,7 +126,7 @@ def _looked_at(site: Site, base: int, *, is_module: bool) -> list[Any]:
 def _look(site: Site, values: list[Any], base: int, *, is_module: bool) -> Any:
     if is_module:
         given = [_ast.Constant(base), _ast.Constant(base + site.number), *values]
-        return _ast.Expr(_ast.Call(_ours("shapes_at"), given, []))
+        return _ast.Expr(_ast.Call(_ours("at"), given, []))
     asked = _ast.Compare(_load(CALL), [_ast.IsNot()], [_ast.Constant(None)])
     call = _ast.Call(_load(CALL), [_ast.Constant(base + site.number), *values], [])
     return _ast.If(asked, [_ast.Expr(call)], [])

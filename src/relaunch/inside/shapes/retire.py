@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from relaunch.inside.probe import bytecode, memory
-from relaunch.inside.probe.rewrite import RUNTIME
-from relaunch.inside.shapes.inject import CALL
+from relaunch.inside.shapes.inject import CALL, RUNTIME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
