@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import elsewhere, peeks
+from benchmarks import elsewhere, peeks, shapes
 from benchmarks.command import Benchmark
 
 PROBE = Benchmark(
@@ -16,6 +16,7 @@ PROBE = Benchmark(
         "int": peeks.of_an_int,
         "tensor": peeks.of_a_tensor,
         "elsewhere": elsewhere.of_a_loop,
+        "shapes": shapes.of_a_model,
     },
     rounds=15,
     quick_rounds=5,
