@@ -9,7 +9,7 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe where py log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
@@ -63,6 +63,25 @@ _rl() {
         --last) values='text' ;;
         --sleep) values='text' ;;
         --log) values='text' ;;
+        -m|--note) values='text' ;;
+        --reset) values='command' ;;
+        --timeout) values='text' ;;
+        --until) values='text' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --src) values='dir' ;;
+        --who-calls) values='text' ;;
+        --env) values='text' ;;
+        --name) values='text' ;;
+        --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    shapes)
+        options='-h --help --check --dry-run --undo --also --args --line-length -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        case $prev in
+        --also) values='command' ;;
+        --line-length) values='text' ;;
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         --timeout) values='text' ;;
