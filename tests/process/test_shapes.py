@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -315,9 +316,24 @@ def test_a_file_that_changes_while_it_runs_is_not_written(model):
     assert text(model) == MODEL + "# later\n"
 
 
-def test_a_trial_is_kept_like_any_other(model):
+def test_a_trial_is_kept_like_any_other_without_the_numbers_that_were_seen(model):
     model.rl("shapes", "model.py", "-m", "which shapes?", *RUN)
     assert "which shapes?" in model.rl("log").stdout
+    assert list(model.journal.glob("trials/1/shapes/*")) != []
+    assert list(model.journal.glob("trials/1/probes/*.shapes")) == []
+
+
+def test_the_screens(model, golden):
+    model.write("model.py", COMMENTED.replace("# (B, n_head, T, T)", "# (B, T, T)"))
+    said = []
+    for words in (["--check"], ["--dry-run", "--args"], [], ["--undo"]):
+        run = [] if words == ["--undo"] else ["model.py", "--", sys.executable, "train.py", "6"]
+        done = model.rl("shapes", *words, *run, env={"COLUMNS": "80"})
+        typed = " ".join(words + ["model.py -- python train.py 6"] * bool(run))
+        said.append(f"$ rl shapes {typed}\n{done.stdout}--- stderr\n{done.stderr}")
+        said.append(f"--- exit {done.returncode}\n\n")
+    text = re.sub(r"in [\d.]+ s", "in 0.1 s", "".join(said))
+    golden("screens/shapes.txt", re.sub(r"base [0-9a-f]{7}", "base 0123456", text))
 
 
 @pytest.mark.parametrize(

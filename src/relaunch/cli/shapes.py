@@ -203,6 +203,7 @@ class _Run:
             plans.append(self._plan(one, calls))
             for line in told.unseen(one, calls, self._probes, self._seen, self._argv):
                 self._lines.remark(line)
+        shapes.forget(self._folders)
         pairs = list(zip(self._files, plans, strict=True))
         if self._values.get("json"):
             draw.say_json("shapes", {"files": [told.as_json(*pair) for pair in pairs]})

@@ -7,6 +7,7 @@ import stat
 
 from relaunch.desk.replace import replace_file
 from relaunch.errors import RelaunchError, UsageError
+from relaunch.inside.shapes.book import ENDING
 from relaunch.inside.shapes.sites import functions_of
 from relaunch.journal.store import read_json, write_file, write_json
 from relaunch.record import Record
@@ -86,6 +87,14 @@ def calls_of(folders: Sequence[str], probes: Sequence[Probe], file: str) -> list
     """Read what all runs saw of a file."""
     numbers = [n for n, probe in enumerate(probes) if probe.file == file][:1]
     return [call for folder in folders for n in numbers for call in read_calls(folder, n)]
+
+
+def forget(folders: Sequence[str]) -> None:
+    """Take away what was seen once it is made use of: numbers of the user's objects are in it."""
+    for folder in folders:
+        for name in os.listdir(folder):
+            if name.endswith(ENDING):
+                os.unlink(os.path.join(folder, name))
 
 
 def planned(

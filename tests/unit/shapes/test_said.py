@@ -58,6 +58,7 @@ def test_the_names_in_comments_are_asked_for():
         ("# noqa: E501", "# noqa: E501  # (B, T)"),
         ("# type: ignore[x]", "# type: ignore[x]  # (B, T)"),
         ("# (B, T) -> (B, C)", "# (B, T) -> (B, T)"),
+        ("# [B, C] in brackets", "# [B, T] in brackets"),
     ],
 )
 def test_a_shape_is_put_into_a_comment_and_other_words_stay(comment, expected):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from relaunch.trial.shapes.notation import Shape, read_value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +34,15 @@ def with_shape(comment: str, text: str, said: Sequence[Said]) -> str:
         start, end = said[0].label_start, said[-1].end
         if not said[0].label:
             start = said[0].start
+            text = _in_brackets(text) if comment[start] == "[" else text
         return comment[:start] + text + comment[end:]
     if any(pragma in comment.lower() for pragma in _PRAGMAS):
         return f"{comment.rstrip()}  # {text}"
     return f"{comment.rstrip()} {text}"
+
+
+def _in_brackets(text: str) -> str:
+    """Return the shape of one array as `[B, T]`, where the author writes them so."""
+    found = read_value(text, 0) if text[:1] == "(" else None
+    is_one = found is not None and isinstance(found[0], Shape) and found[1] == len(text)
+    return f"[{text[1:-1]}]" if is_one and ", " in text else text
