@@ -197,8 +197,13 @@ class Runtime:
                 chains[number] = set()
                 self.notes.add("hit", probe=number, chain=callers(), thread=_thread())
             elif counts.values[at] >= ENOUGH:
-                self.retire(number)
+                for one in known:
+                    self.retire(one)
 
+        # The first probe of a place is the question; the others only help where it has no answer.
+        known = [n for n, one in enumerate(self.probes) if one["label"] == probe["label"]]
+        if known[0] != number:
+            known = [number]
         return count
 
     def _who(self, number: int, probe: Probe) -> Action:
