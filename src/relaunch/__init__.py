@@ -1,3 +1,27 @@
 """relaunch gets a person to the bug in seconds."""
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from relaunch.inside.ipython import load_ipython_extension as load_ipython_extension
+    from relaunch.inside.ipython import unload_ipython_extension as unload_ipython_extension
+    from relaunch.inside.logs.logger import get_logger as get_logger
+    from relaunch.inside.sections.offered import section as section
+
+_OFFERED = {
+    "get_logger": "relaunch.inside.logs.logger",
+    "load_ipython_extension": "relaunch.inside.ipython",
+    "section": "relaunch.inside.sections.offered",
+    "unload_ipython_extension": "relaunch.inside.ipython",
+}
+"""What a program may import from here, and the module that has it: loaded when it is asked for."""
+
+
+def __getattr__(name: str) -> object:
+    """Load what is asked for; `import relaunch` itself stays instant."""
+    module = _OFFERED.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(__import__(module, fromlist=[name]), name)
+    return value

@@ -58,6 +58,21 @@ OPTIONS = (
         many=True,
         help="run against this clone's package, and prove it",
     ),
+    Option(
+        flags=("--sections",),
+        field="sections",
+        metavar="FILE:10-40,FILE:FUNC",
+        many=True,
+        help="measure time and memory of these lines and functions",
+    ),
+    Option(
+        flags=("--log-level",),
+        field="log_level",
+        metavar="[NAME=]LEVEL",
+        many=True,
+        help="turn logging up or down: debug, or mypkg.data=debug, or root=info",
+    ),
+    Option(flags=("--ranked",), field="ranked", help="whole lines of each rank, with its number"),
     Option(flags=("--frozen",), field="frozen", help="run from a copy that edits cannot reach"),
     Option(flags=("--let-live",), field="let_live", help="let background processes outlive it"),
     Option(

@@ -16,7 +16,7 @@ from relaunch.cli.launch_options import (
     whole_number,
 )
 from relaunch.errors import UsageError
-from relaunch.events import Announced, Finished, Warmed, Warned
+from relaunch.events import Announced, Finished, Measured, Warmed, Warned
 from relaunch.session.project import open_project
 from relaunch.session.request import Request
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from relaunch.events import Event
     from relaunch.outcome import Outcome
+    from relaunch.recipe import Probe
     from relaunch.session.attempt import Attempt
     from relaunch.session.project import Project
     from relaunch.trial.place.unsaved import Unsaved
@@ -42,6 +43,8 @@ Examples
   rl --until 'step 1 ' -- python train.py     how long to the critical point?
   rl --src ../transformers -- pytest -q  against that clone, proven afterwards
   rl --frozen -- python train.py         edit on while it runs
+  rl run --sections train.py:10-40,model.py:GPT.forward -- python train.py
+  rl run --log-level debug --ranked -- torchrun train.py
 """
 
 
@@ -127,7 +130,7 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         name=_name(values["name"]) if "name" in values else "",
         sets=sets,
         times=times,
-        env=assignments(values["env"], "--env") if "env" in values else None,
+        env=_environment(values),
         timeout_s=seconds(values["timeout_s"], "--timeout") if "timeout_s" in values else None,
         until=regex(values["until"], "--until") if "until" in values else None,
         match=regex(values["match"], "--match") if "match" in values else None,
@@ -137,10 +140,29 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         src=tuple(map(os.path.abspath, values["src"])) if "src" in values else None,
         frozen=values.get("frozen"),
         let_live=values.get("let_live"),
+        probes=_sections(values["sections"]) if "sections" in values else (),
         unsaved="warn" if values.get("yes") else values.get("unsaved", ""),
         may_ask=both and not values.get("no_input"),
         quiet=values.get("quiet", False),
     )
+
+
+def _environment(values: dict[str, Any]) -> dict[str, str] | None:
+    """Return what is set for the program: what was given, and what options of ours become."""
+    found = assignments(values.get("env", ()), "--env")
+    if "log_level" in values:
+        from relaunch.cli.levels import LOG, read_levels
+
+        found[LOG] = read_levels(values["log_level"])
+    if values.get("ranked"):
+        found["RELAUNCH_RANKED"] = "1"
+    return found or None
+
+
+def _sections(texts: Sequence[str]) -> tuple[Probe, ...]:
+    from relaunch.cli.sections import read_sections
+
+    return read_sections(texts)
 
 
 def _name(text: str) -> str:
@@ -186,6 +208,10 @@ class Lines:
             elif isinstance(event, Warned):
                 hint = f"   try: {event.hint}" if event.hint else ""
                 self._write(self._pen("yellow", "rl:") + f" {draw.clean(event.text)}{hint}")
+            elif isinstance(event, Measured):
+                from relaunch.cli.sections import show
+
+                show(event.sections, event.missed, self._pen, quiet=self.quiet)
             elif self.quiet:
                 pass
             elif isinstance(event, Announced):

@@ -61,6 +61,10 @@ class Runtime:
         runtime.part = self._part
         runtime.failed = self._failed
         runtime.whole = self._whole
+        if any(probe["kind"] == "section" for probe in self.probes):
+            from relaunch.inside.probe.measure import offer
+
+            offer(runtime, self.probes, self.counts)
         return rl
 
     def begin_again(self) -> None:
@@ -116,6 +120,7 @@ class Runtime:
             "sleep": self._sleep,
             "break": self._break,
             "die": self._die,
+            "section": self._section,
         }[probe["kind"]]
         return self._never_failing(number, make(number, probe))
 
@@ -244,6 +249,9 @@ class Runtime:
             os._exit(probe["code"])
 
         return die
+
+    def _section(self, number: int, probe: Probe) -> Action:
+        return lambda values: None  # the code around its statements calls what `offer` gave it
 
     # --- words -----------------------------------------------------------------------------------
 
