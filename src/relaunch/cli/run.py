@@ -17,6 +17,7 @@ from relaunch.cli.launch_options import (
 )
 from relaunch.errors import UsageError
 from relaunch.events import Announced, Finished, Measured, Warmed, Warned
+from relaunch.session.lines import RANKED
 from relaunch.session.project import open_project
 from relaunch.session.request import Request
 
@@ -155,7 +156,7 @@ def _environment(values: dict[str, Any]) -> dict[str, str] | None:
 
         found[LOG] = read_levels(values["log_level"])
     if values.get("ranked"):
-        found["RELAUNCH_RANKED"] = "1"
+        found[RANKED] = "1"
     return found or None
 
 
@@ -295,6 +296,10 @@ class Lines:
         for name in type(event)._fields:
             field = getattr(event, name)
             value[name] = list(field) if isinstance(field, tuple) else field
+        if isinstance(event, Measured):
+            from relaunch.cli.sections import in_short
+
+            value["sections"] = in_short(event.sections)
         if isinstance(event, Finished):
             value["outcome"] = outcome_json(event.outcome)
             value["outcome"]["passed"] = event.outcome.passed

@@ -114,6 +114,18 @@ def _course(name: str, numbers: Any, pen: draw.Pen) -> list[str]:
     return [said, f"  time    {times}", f"  memory  {rise}"]
 
 
+def in_short(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was measured without the iterations, of which `rl show --json` has more."""
+    found = []
+    for process in value["processes"]:
+        sections = [
+            {name: field for name, field in one.items() if name != "iterations"}
+            for one in process["sections"]
+        ]
+        found.append({**process, "sections": sections})
+    return {**value, "processes": found}
+
+
 def show(value: Mapping[str, Any], missed: Sequence[str], pen: draw.Pen, *, quiet: bool) -> None:
     """Draw the table on standard error, below what the program printed; quietly, what is odd."""
     drawn = screen(value, width=draw.width(sys.stderr), pen=pen)

@@ -60,7 +60,11 @@ class Cells:
             return
         error = getattr(result, "error_in_exec", None)
         one.__exit__(None if error is None else type(error), error, None)
-        for line in self._lines(one):
+        try:
+            lines = self._lines(one)
+        except Exception:
+            return
+        for line in lines:
             print(line)  # noqa: T201  # below the cell, as its output
 
     def _lines(self, one: section) -> list[str]:
@@ -86,7 +90,5 @@ class Cells:
         }
         lines = screen([Process(process.pid, None, inner)], _WIDTH) if inner else []
         alone = Process(process.pid, None, {own: process.sections[own]})
-        grows = [
-            f"each run of this cell keeps {one.words.partition(': ')[2]}" for one in leaks(alone)
-        ]
-        return [*lines, f"cell: {', '.join(words)}", *grows]
+        grows = [leak.words.partition(": ")[2] for leak in leaks(alone)]
+        return [*lines, f"cell: {', '.join(words)}", *(f"cell: {said}" for said in grows)]

@@ -52,7 +52,9 @@ class Handler(logging.Handler):
         try:
             return self.format(record)
         except Exception as error:  # `log.info("%d", "x")`: what was meant, and what is wrong
-            return f"{record.msg!r} % {record.args!r}   ({type(error).__name__}: {error})"
+            text = f"{record.msg!r} % {record.args!r}   ({type(error).__name__}: {error})"
+            plain = logging.makeLogRecord({**record.__dict__, "msg": text, "args": ()})
+            return self.format(plain)
 
     def _to_trial(self, record: logging.LogRecord, text: str, speaker: str) -> None:
         trial = os.environ.get(TRIAL, "")

@@ -7,6 +7,7 @@ does without.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 
@@ -35,7 +36,7 @@ def mapped(path: str, size: int) -> memoryview:
     """Return a new file as memory. Not by `mmap`, which keeps a low descriptor of the program's."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.ftruncate(fd, size)
+        _reserve(fd, size)
         libc = ctypes.CDLL(None)
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
@@ -45,6 +46,18 @@ def mapped(path: str, size: int) -> memoryview:
     if at in (None, ctypes.c_void_p(-1).value):
         raise OSError("no memory for counting")
     return memoryview((ctypes.c_ubyte * size).from_address(at)).cast("B")
+
+
+def _reserve(fd: int, size: int) -> None:
+    """Have room for a file now: on a full disk, a write to its memory would kill the program."""
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except AttributeError:  # macOS
+        os.ftruncate(fd, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        os.ftruncate(fd, size)
 
 
 def hide(function: Any) -> bool:

@@ -19,7 +19,7 @@ from relaunch.inside.sections.layout import (
     ROWS,
     SIZE,
 )
-from relaunch.inside.sections.meter import Meter
+from relaunch.inside.sections.meter import Meter, Unheld
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +41,10 @@ OTHERS = "(more sections)"
 MOST = 500
 WINDOW_NS = 50_000
 """Memory is read at most so often: what a section costs is bounded, and what it takes is seen."""
-_GPU_WINDOW_NS = 200_000
+_DEAR_WINDOW_NS = 250_000
+"""Where a reading costs more: of a GPU, and in a warm run."""
 _NEVER = 1 << 62
-_WARM = "/inside/warm/main.py"
+_WARM = b"/inside/warm/main.py\0"
 clock = time.perf_counter_ns
 
 
@@ -107,16 +108,19 @@ class Recorder:
         """Find out where to write: into the trial, if there is one."""
         self.lock = _thread.RLock()
         self.open: set[Opened] = set()
-        self.meter = Meter()
+        self.is_warm = _is_warm()
+        """Nothing may be held that a snapshot could not have: no file, no memory of others."""
+        self.meter = Unheld() if self.is_warm else Meter()
         self.gpu = Gpu()
         self.due = 0
         """When memory is to be read again."""
+        self.is_forked = False
         self.is_told_by_cell = False
         """A notebook says what there is to say: no table at the end."""
         self.pid = os.getpid()
-        self.is_warm = any(word.endswith(_WARM) for word in sys.orig_argv[:8])
         self._start()
-        os.register_at_fork(after_in_child=self.begin_again)
+        if not self.is_warm:
+            os.register_at_fork(after_in_child=self.begin_again)
         import atexit  # built into Python
 
         atexit.register(_at_exit, self)
@@ -130,10 +134,13 @@ class Recorder:
         self._is_told = False
 
     def begin_again(self) -> None:
-        """Be a new process, after a fork: what was measured so far is the parent's to tell."""
+        """Be a new process, after a fork; what that needs is done when a section is used."""
         self.lock = _thread.RLock()
-        if self.is_warm:  # a snapshot goes on as if nothing had been
-            return
+        self.is_forked = True
+
+    def renew(self) -> None:
+        """Begin anew: what was measured before the fork is the parent's to tell; with the lock."""
+        self.is_forked = False
         self.pid = os.getpid()
         self.meter.begin()
         self.gpu = Gpu()
@@ -154,7 +161,8 @@ class Recorder:
                 one.high = high
             if one.gpu_high < gpu_high:
                 one.gpu_high = gpu_high
-        self.due = clock() + (_GPU_WINDOW_NS if gpu_high else WINDOW_NS)
+        is_dear = gpu_high or self.is_warm
+        self.due = clock() + (_DEAR_WINDOW_NS if is_dear else WINDOW_NS)
 
     def node(self, parent: Node, name: str) -> Node:
         """Return the section of this name below another, a new one if need be; with the lock."""
@@ -218,6 +226,15 @@ class Recorder:
                 file.write(block)
         for node in self.nodes:
             self.notes.add("section", slot=node.slot, parent=node.above, name=node.name)
+
+
+def _is_warm() -> bool:
+    """Tell whether this is a warm run, which looks to the program like any other."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            return _WARM in file.read(4096)
+    except OSError:
+        return False
 
 
 def _at_exit(record: Recorder) -> None:

@@ -80,6 +80,10 @@ class section:
             self._enter(recorder())
         except Exception:
             pass
+        except BaseException:  # Ctrl-C, just here
+            if self._is_open:
+                self._leave(clock(), failed=True)
+            raise
         return self
 
     def _enter(self, record: Recorder) -> None:
@@ -89,6 +93,8 @@ class section:
         if self._sync:
             record.gpu.wait()
         with record.lock:
+            if record.is_forked:
+                record.renew()
             above = record.root
             if outer is not None:
                 above = outer._node
@@ -108,7 +114,7 @@ class section:
             self._busy = self._spent = 0
             self.rss_before = self.high = record.meter.rss
             self.gpu_before = self.gpu_high = record.gpu.now
-            self._is_open = True
+            self._is_open, self.began = True, now
             record.open.add(self)
             if not node.open:
                 node.since = now
@@ -148,6 +154,8 @@ class section:
             record.gpu.wait()
             now = clock()
         with record.lock:
+            if record.is_forked:
+                record.renew()
             if now >= record.due:
                 record.measure()
             self._is_open = False

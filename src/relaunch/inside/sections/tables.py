@@ -135,7 +135,7 @@ def titles(rows: Sequence[Row]) -> list[str]:
         found += ["gpu", "gpu peak", "gpu delta"]
     if any(row.processes > 1 for row in rows):
         found[3:3] = ["min-max"]
-        found[1:1] = ["in"]
+        found[1:1] = ["procs"]
     return found
 
 
@@ -144,7 +144,7 @@ def cells(row: Row, columns: Sequence[str]) -> list[str]:
     spread = f"{how_long(row.least_total_ns)}-{how_long(row.most_total_ns)}"
     known = {
         "section": INDENT * (len(row.path) - 1) + row.path[-1],
-        "in": str(row.processes),
+        "procs": str(row.processes),
         "times": f"{row.times:,}",
         "total": how_long(row.total_ns),
         "min-max": spread if row.processes > 1 else "",
@@ -205,7 +205,9 @@ def screen(processes: Sequence[Process], width: int, now_ns: int = 0) -> list[st
 
 
 def how_long(ns: float) -> str:
-    """Say a time in few letters: `850 us`, `12 ms`, `4.2 s`, `3m05s`, `2h10m`."""
+    """Say a time in few letters: `850 ns`, `12 us`, `12 ms`, `4.2 s`, `3m05s`, `2h10m`."""
+    if ns < 999.5:
+        return f"{ns:.0f} ns"
     if ns < 999_500:
         return f"{ns / 1e3:.0f} us"
     if ns < 999_500_000:
