@@ -1,8 +1,9 @@
 """Which statements a range of lines is, and how a section is put around them.
 
-`with` is what does it: whichever way the statements are left, the section is, and its line is that
-of the last statement, so tracebacks, coverage and debuggers see no line twice. A `yield` inside
-ends one run of the section, and what is sent back begins the next: the consumer's time is its own.
+`with` is what does it: whichever way the statements are left, the section is. It begins on the line
+of the first statement and ends on that of the last (3.13: of the first), so that tracebacks and
+coverage see no line that was not there. A `yield` inside ends one run of the section, and what is
+sent back begins the next: the consumer's time is its own.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _body(function: Any) -> Span:
     while first < len(block) and _comes_before(block, first):
         first += 1
     if first == len(block):  # a docstring alone: it must stay what it is
-        block.append(_at(_ast.Pass(), block[-1]))
+        block.append(_at(_ast.Pass(), function))
     return Span(block, first, len(block) - 1)
 
 
@@ -134,15 +135,12 @@ def wrap(found: Sequence[tuple[int, Span]]) -> dict[int, str]:
     around: dict[int, Any] = {}
     """What a statement is in by now."""
     for number, span in sorted(found, key=lambda one: len(one[1].statements)):
-        first, last = (_outermost(span.statements[n], around) for n in (0, -1))
+        first, last = (_outermost(span.statements[n], around, n) for n in (0, -1))
         places = [n for n, one in enumerate(span.block) if one is first or one is last]
-        if not places:
+        if first is None or last is None or not places:
             refused[number] = "it begins or ends inside another section"
             continue
         begin, end = places[0], places[-1]
-        if first is not last and begin == end:
-            refused[number] = "it begins or ends inside another section"
-            continue
         body = span.block[begin : end + 1]
         node = _with(number, body)
         for one in body:
@@ -151,9 +149,13 @@ def wrap(found: Sequence[tuple[int, Span]]) -> dict[int, str]:
     return refused
 
 
-def _outermost(statement: Any, around: Mapping[int, Any]) -> Any:
+def _outermost(statement: Any, around: Mapping[int, Any], end: int) -> Any:
+    """Return what a statement is in by now, if it is that one's first (`end` 0) or last (-1)."""
     while id(statement) in around:
-        statement = around[id(statement)]
+        outer = around[id(statement)]
+        if outer.body[end] is not statement:
+            return None
+        statement = outer
     return statement
 
 
@@ -161,9 +163,7 @@ def _with(number: int, body: list[Any]) -> Any:
     first, last = body[0], body[-1]
     for statement in body:
         _pause_at_yields(number, statement)
-    call = _told("section", number)
-    for node in (call, call.func, call.func.value, *call.args):
-        _at(node, first)
+    call = _placed(_told("section", number), first)
     return _at(_ast.With([_ast.withitem(call, None)], body, None), last)
 
 
@@ -208,6 +208,7 @@ def _told(what: str, number: int, *more: Any) -> Any:
 
 
 def _at(node: Any, beside: Any) -> Any:
-    node.lineno, node.col_offset = beside.lineno, beside.col_offset
-    node.end_lineno, node.end_col_offset = beside.end_lineno, beside.end_col_offset
+    """Place a node where another begins: Python has a call over many lines happen at its last."""
+    node.lineno = node.end_lineno = beside.lineno
+    node.col_offset = node.end_col_offset = beside.col_offset
     return node
