@@ -1,4 +1,4 @@
-"""Does memory grow? Programs of every temper, simulated: a leak is found, steady ones are let be."""
+"""Does memory grow? Programs of every temper, simulated: leaks are found, steady ones let be."""
 
 import math
 import random

@@ -129,8 +129,20 @@ def test_the_table_of_a_program_without_rl_fits_80_columns():
 
 
 def test_times_and_sizes_take_few_letters():
-    said = [how_long(ns) for ns in (0, 999, 1000, 12_345, 2_500_000, 340_000_000, 4.2e9, 185e9, 8e12)]
-    assert said == ["0 ns", "999 ns", "1 us", "12 us", "2.5 ms", "340 ms", "4.2 s", "3m05s", "2h13m"]
+    said = [
+        how_long(ns) for ns in (0, 999, 1000, 12_345, 2_500_000, 340_000_000, 4.2e9, 185e9, 8e12)
+    ]
+    assert said == [
+        "0 ns",
+        "999 ns",
+        "1 us",
+        "12 us",
+        "2.5 ms",
+        "340 ms",
+        "4.2 s",
+        "3m05s",
+        "2h13m",
+    ]
     sizes = [how_much(count) for count in (0, 512, 4096, 3.4 * MB, 120 * MB, 1.25 * 1024 * MB)]
     assert sizes == ["0", "512B", "4K", "3.4M", "120M", "1.2G"]
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import inspect
+import itertools
 import os
 import sys
 import threading
@@ -22,13 +23,13 @@ MB = 1 << 20
 
 
 @pytest.fixture
-def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+def record(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """A recorder of this test alone, without a trial."""
     monkeypatch.delenv("RELAUNCH_TRIAL", raising=False)
     monkeypatch.setattr(recording, "_one", [])
     one = recording.recorder()
     one.is_told_by_cell = True
-    yield one
+    return one
 
 
 def measured(record: Recorder) -> dict[tuple[str, ...], Numbers]:
@@ -138,7 +139,7 @@ def test_a_function_is_no_name():
     assert repr(section(3)) == "section('3')"  # type: ignore[arg-type]
 
 
-# --- at once ---------------------------------------------------------------------------------------
+# --- at once --------------------------------------------------------------------------------------
 
 
 def test_threads_have_sections_of_their_own(record):
@@ -146,9 +147,8 @@ def test_threads_have_sections_of_their_own(record):
 
     def work() -> None:
         for _ in range(200):
-            with section("thread"):
-                with section("inner"):
-                    pass
+            with section("thread"), section("inner"):
+                pass
         barrier.wait()
 
     with section("main"):
@@ -225,7 +225,7 @@ def test_a_section_may_be_left_in_another_context_than_it_was_entered_in(record)
     assert not record.open
 
 
-# --- as a decorator --------------------------------------------------------------------------------
+# --- as a decorator -------------------------------------------------------------------------------
 
 
 def test_a_decorated_function_is_still_itself(record):
@@ -264,8 +264,7 @@ def test_a_decorated_coroutine_is_measured_to_its_end(record):
 def test_of_a_decorated_generator_each_step_is_measured_and_not_its_consumer(record):
     @section("load")
     def load() -> Iterator[int]:
-        for n in range(3):
-            yield n
+        yield from range(3)
 
     assert inspect.isgeneratorfunction(load)
     for _ in load():
@@ -275,7 +274,7 @@ def test_of_a_decorated_generator_each_step_is_measured_and_not_its_consumer(rec
 
 
 def test_a_decorated_generator_takes_what_is_sent_and_thrown_and_returns(record):
-    log = []
+    log: list[object] = []
 
     @section("talk")
     def talk() -> Iterator[object]:
@@ -329,7 +328,7 @@ def test_of_a_decorated_asynchronous_generator_each_step_is_measured(record):
     assert times(record) == {("stream",): 4}
 
 
-# --- memory ----------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
 
 def test_memory_that_comes_and_goes_is_a_peak_and_what_stays_a_change(record):
@@ -413,7 +412,7 @@ def test_a_file_of_the_user_named_like_the_standard_library_is_not_imported(tmp_
     assert "resource" not in sys.modules
 
 
-# --- iterations ------------------------------------------------------------------------------------
+# --- iterations -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 100, 128, 129, 1000, 5000])
@@ -423,14 +422,14 @@ def test_of_many_iterations_evenly_spread_ones_are_kept(record, count):
             pass
     numbers = measured(record)["step",].column("number")
     assert len(numbers) <= ROWS
-    steps = {later - earlier for earlier, later in zip(numbers, numbers[1:], strict=False)}
+    steps = {later - earlier for earlier, later in itertools.pairwise(numbers)}
     assert numbers[0] == 0
     assert len(steps) <= 1
     assert count == 1 or len(numbers) >= min(count, ROWS // 2)
     assert numbers[-1] >= count - (steps.pop() if steps else 1)
 
 
-# --- after a fork ----------------------------------------------------------------------------------
+# --- after a fork ---------------------------------------------------------------------------------
 
 
 def test_a_forked_child_begins_its_own_count(record):

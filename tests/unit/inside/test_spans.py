@@ -86,7 +86,7 @@ def test_a_range_that_cuts_a_statement_is_refused_with_what_could_be_meant(asked
     assert near in refused.value.near
 
 
-# --- the program does the same ---------------------------------------------------------------------
+# --- the program does the same --------------------------------------------------------------------
 
 
 class Runtime:
@@ -295,7 +295,9 @@ def test_names_of_the_program_stay_as_they_are():
 def programs(draw: st.DrawFn) -> str:
     """Programs of nested statements that print what they do."""
     body = _block(draw, 2, loop=False)
-    return "def main(n):\n" + textwrap.indent(body, "    ") + "\nprint([main(n) for n in range(3)])\n"
+    return (
+        "def main(n):\n" + textwrap.indent(body, "    ") + "\nprint([main(n) for n in range(3)])\n"
+    )
 
 
 def _block(draw: st.DrawFn, depth: int, *, loop: bool) -> str:
@@ -315,7 +317,8 @@ def _statement(draw: st.DrawFn, depth: int, *, loop: bool) -> str:
         return f"if n == {value}: {kind}"
     inner = textwrap.indent(_block(draw, depth - 1, loop=loop or kind in ("for", "while")), "    ")
     if kind == "try":
-        return f"try:\n{inner}\nexcept ValueError as e:\n    print('caught', e)\nfinally:\n    print('f')"
+        rest = "except ValueError as e:\n    print('caught', e)\nfinally:\n    print('f')"
+        return f"try:\n{inner}\n{rest}"
     heads = {
         "if": f"if n != {value}:",
         "for": "for i in range(2):",

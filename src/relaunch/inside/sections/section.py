@@ -81,8 +81,7 @@ class section:
         except Exception:
             pass
         except BaseException:  # Ctrl-C, just here
-            if self._is_open:
-                self._leave(clock(), failed=True)
+            self.__exit__(None, None, None)
             raise
         return self
 

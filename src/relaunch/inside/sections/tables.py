@@ -6,7 +6,7 @@ from relaunch.inside.sections.growth import growth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from relaunch.inside.sections.layout import Numbers
 
@@ -19,7 +19,7 @@ class Process:
     """One process and its sections, in the order in which they were first entered."""
 
     def __init__(
-        self, pid: int, rank: int | None, sections: dict[Path, Numbers], memory: str = ""
+        self, pid: int, rank: int | None, sections: Mapping[Path, Numbers], memory: str = ""
     ) -> None:
         """`memory` is the rung by which it was measured."""
         self.pid = pid
