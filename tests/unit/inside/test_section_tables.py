@@ -91,14 +91,14 @@ def test_the_section_that_keeps_the_memory_is_blamed_and_not_those_beside_it():
 
 
 def test_memory_that_is_kept_between_the_runs_of_a_section_is_told_as_such():
-    sections = {("step",): numbers(course(rising(3), [0.0] * 30))}
-    (found,) = leaks(Process(1, None, sections))
+    rows = course(rising(3), [0.0] * 30)
+    (found,) = leaks(Process(1, None, {("step",): numbers(rows)}))
     assert found.words == "step: +3.0 MiB per iteration, outside of this section: leak?"
 
 
 def test_gpu_memory_can_leak_too():
-    sections = {("step",): numbers(course(rising(3), [3.0] * 30, gpu=True))}
-    (found,) = leaks(Process(1, None, sections))
+    rows = course(rising(3), [3.0] * 30, gpu=True)
+    (found,) = leaks(Process(1, None, {("step",): numbers(rows)}))
     assert found.words == "step: GPU memory +3.0 MiB per iteration: leak?"
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -32,7 +32,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return one
 
 
-def measured(record: Recorder) -> dict[tuple[str, ...], Numbers]:
+def measured(record: Recorder) -> Mapping[tuple[str, ...], Numbers]:
     return process_of(record).sections
 
 
