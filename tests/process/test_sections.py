@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import World
 from tests.needs import python_with_torch
 
+import relaunch
+
 PYTHON = sys.executable
 BASIC = """\
 import time
@@ -247,7 +249,7 @@ else:
 
 def test_ranks_of_torchrun_are_joined(world: World):
     python = python_with_torch()
-    world.env["PYTHONPATH"] = os.path.dirname(os.path.dirname(__import__("relaunch").__file__))
+    world.env["PYTHONPATH"] = os.path.dirname(relaunch.__path__[0])
     world.write(
         "prog.py",
         """\

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from relaunch.errors import UsageError
-from relaunch.inside.logs.levels import ASKED as LOG
 from relaunch.inside.logs.levels import LEVELS, level_of
-
-__all__ = ["LOG", "read_levels"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from relaunch.cli.launch_options import (
 )
 from relaunch.errors import UsageError
 from relaunch.events import Announced, Finished, Measured, Warmed, Warned
-from relaunch.session.lines import RANKED
+from relaunch.inside.protocol import LOG, RANKED
 from relaunch.session.project import open_project
 from relaunch.session.request import Request
 
@@ -152,7 +152,7 @@ def _environment(values: dict[str, Any]) -> dict[str, str] | None:
     """Return what is set for the program: what was given, and what options of ours become."""
     found = assignments(values.get("env", ()), "--env")
     if "log_level" in values:
-        from relaunch.cli.levels import LOG, read_levels
+        from relaunch.cli.levels import read_levels
 
         found[LOG] = read_levels(values["log_level"])
     if values.get("ranked"):

@@ -7,9 +7,10 @@ import time
 
 from relaunch.cli import draw
 from relaunch.cli.log import STATE_STYLES, VERDICT_STYLES, exit_word
+from relaunch.inside.protocol import LOG_FILE
 from relaunch.journal.output import RESET, STDERR, STDOUT, read_chunks, segments
 from relaunch.session import look_back
-from relaunch.session.measured import LOG, sections_of
+from relaunch.session.measured import sections_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _sections(trial: Trial, color: str) -> int:
 
 def _log(trial: Trial) -> int:
     try:
-        with open(os.path.join(trial.path, LOG), "rb") as file:
+        with open(os.path.join(trial.path, LOG_FILE), "rb") as file:
             draw.say_bytes(file.read())
     except OSError:
         draw.remark(f"rl: no logger of #{trial.id} said anything")
@@ -134,7 +135,7 @@ def _log(trial: Trial) -> int:
 
 def _log_line(trial: Trial) -> str:
     try:
-        kept = os.path.getsize(os.path.join(trial.path, LOG))
+        kept = os.path.getsize(os.path.join(trial.path, LOG_FILE))
     except OSError:
         return ""
     return f"{draw.size(kept)}: rl show {trial.id} --log"

@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ASKED = "RELAUNCH_RANKED"
 TRIAL = "RELAUNCH_TRIAL"
 _WHOLE = 4096
 """PIPE_BUF of Linux; POSIX promises 512, and macOS keeps that."""
@@ -164,21 +163,29 @@ class Ranked(io.BufferedIOBase):
     def write(self, data: Any, /) -> int:
         """Give on all lines that are whole by now."""
         given = bytes(data)
+        head = self._head or self._speaker()
         thread = _thread.get_ident()
         begun = self._begun.pop(thread, b"")
         whole, newline, rest = given.rpartition(b"\n")
         if newline:
-            self._give((begun + whole).split(b"\n"))
+            self._give(head, begun + whole)
             begun = b""
         if begun or rest:
-            self._begun[thread] = _after_return(begun + rest)
+            rest = begun + rest
+            self._begun[thread] = _after_return(rest) if head else rest
         return len(given)
 
     def flush(self) -> None:
-        """End the line here: what was flushed is to be seen. A progress bar waits its turn."""
+        """End the line here: what was flushed is to be seen. A progress bar waits its turn.
+
+        A program alone goes on in its line, as ever.
+        """
         thread = _thread.get_ident()
         begun = self._begun.get(thread)
         if not begun or self.closed:
+            return
+        if not (self._head or self._speaker()):
+            self._lock.write(self._fd, self._begun.pop(thread))
             return
         if begun.startswith(b"\r"):
             now = _clock()
@@ -194,13 +201,19 @@ class Ranked(io.BufferedIOBase):
 
     def _end(self, thread: int) -> None:
         begun = self._begun.pop(thread, b"")
-        if begun.strip(b"\r"):
-            self._give([begun])
-
-    def _give(self, lines: list[bytes]) -> None:
         head = self._head or self._speaker()
+        if not head:
+            self._lock.write(self._fd, begun)
+        elif begun.strip(b"\r"):
+            self._give(head, begun)
+
+    def _give(self, head: bytes, text: bytes) -> None:
+        """Write lines, as many at once as nobody can come between."""
+        if not head:
+            self._lock.write(self._fd, text + b"\n")
+            return
         said = b""
-        for line in lines:
+        for line in text.split(b"\n"):
             whole = head + _last_state(line) + b"\n"
             if said and len(said) + len(whole) > _WHOLE:
                 self._lock.write(self._fd, said)

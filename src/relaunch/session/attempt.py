@@ -12,7 +12,7 @@ from relaunch.events import Announced, Finished, Measured, Warmed, Warned
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
-from relaunch.session.lines import RANKED, let_go_of_lines
+from relaunch.session.lines import tidy_lines
 from relaunch.session.masks import mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
 from relaunch.session.place import Place
@@ -112,8 +112,8 @@ class Attempt:
         finally:
             if writer:
                 writer.close()
-            if RANKED in self.recipe.env and self.trial:
-                let_go_of_lines(self.trial)
+            if self.trial:
+                tidy_lines(self.trial, self.recipe, self._secrets)
         if writer and writer.failed:
             self._unwritten.append(("output", writer.failed))
         self.written = result.written

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from relaunch.trial.probe.seen import Seen
 
 FILE = "sections.json"
-LOG = "log.txt"
-"""What the loggers of a trial said."""
 _RAW = "sections"
 
 

@@ -8,15 +8,16 @@ import os
 import sys
 import time
 
+from relaunch.inside.protocol import LOG_FILE
 from relaunch.inside.who import who
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FILE = "log.txt"
-"""In the folder of the trial."""
 TRIAL = "RELAUNCH_TRIAL"
+_MOST = 256 << 20
+"""Bytes that a log may have; what comes later is on the terminal alone."""
 _COLOURS = {10: "2", 20: "32", 30: "33", 40: "31", 50: "1;31"}
 _NAMES = {30: "WARN", 50: "FATAL"}
 """Names that are longer than the others, in short."""
@@ -64,11 +65,12 @@ class Handler(logging.Handler):
         line = day + _line(record, text, speaker, colour=False)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
-            fd = _open(f"{trial}/{FILE}", flags, 0o600)
+            fd = _open(f"{trial}/{LOG_FILE}", flags, 0o600)
         except OSError:
             return
         try:
-            _write(fd, line.encode("utf-8", "backslashreplace"))
+            if os.fstat(fd).st_size < _MOST:
+                _write(fd, line.encode("utf-8", "backslashreplace"))
         except OSError:
             pass
         finally:

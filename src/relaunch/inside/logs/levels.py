@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
+from relaunch.inside.protocol import LOG
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logging import Logger
     from typing import Any
 
-ASKED = "RELAUNCH_LOG"
-"""Environment: `debug`, `mypkg.data=debug`, `root=info`, with commas between them."""
 LEVELS = {
     "debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50, "off": 60,
 }  # fmt: skip
@@ -21,7 +21,7 @@ ROOT = "root"
 def asked(text: str | None = None) -> dict[str, int]:
     """Return logger to level; the empty name is for all loggers of `get_logger`."""
     found = {}
-    for word in (os.environ.get(ASKED, "") if text is None else text).split(","):
+    for word in (os.environ.get(LOG, "") if text is None else text).split(","):
         name, _, level = word.rpartition("=")
         number = level_of(level)
         if number is not None:
