@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _RL = "rl run --sections"
-_GIVE_WAY = {"min-max": 1, "gpu delta": 2, "self": 3, "max": 4, "each": 5}
+_GIVE_WAY = {"min-max": 1, "self": 2, "now": 3, "gpu delta": 4, "each": 5, "max": 6}
 """Columns that go when the screen is narrow, the highest first."""
 _TO_THE_LEFT = ("section", "min-max")
 

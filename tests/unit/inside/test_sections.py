@@ -354,7 +354,7 @@ def test_memory_that_comes_and_goes_is_a_peak_and_what_stays_a_change(record):
     assert kept
 
 
-def test_memory_is_read_at_most_every_50_microseconds(record, monkeypatch):
+def test_memory_is_read_at_most_every_100_microseconds(record, monkeypatch):
     count = 0
     theirs = record.meter.read
 
@@ -368,7 +368,7 @@ def test_memory_is_read_at_most_every_50_microseconds(record, monkeypatch):
     for _ in range(2000):
         with section("empty"):
             pass
-    assert count <= (time.perf_counter_ns() - began) / 50_000 + 2
+    assert count <= (time.perf_counter_ns() - began) / 100_000 + 2
 
 
 def test_without_leave_to_begin_the_peak_anew_a_record_is_told(monkeypatch):

@@ -39,7 +39,7 @@ TRIAL = "RELAUNCH_TRIAL"
 OTHERS = "(more sections)"
 """Stands for what comes after so many that a name must be made up anew each time."""
 MOST = 500
-WINDOW_NS = 50_000
+WINDOW_NS = 100_000
 """Memory is read at most so often: what a section costs is bounded, and what it takes is seen."""
 _DEAR_WINDOW_NS = 250_000
 """Where a reading costs more: of a GPU, and in a warm run."""
