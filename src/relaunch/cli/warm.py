@@ -34,7 +34,7 @@ Examples
   rl warm stop                      end those of this project; --all: of all
 """
 _WORDS = ("status", "stop")
-_NOT_WARM = ("sets", "times", "frozen")
+_NOT_WARM = ("sets", "times", "frozen", "sections", "log_level", "ranked")
 WARM_OPTIONS = (
     Option(
         flags=("--at",),

@@ -37,10 +37,20 @@ def start():
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:
         _guard(roots.split(os.pathsep))
+    if sys.version_info >= (3, 11):
+        _talk()
     if _probe and sys.version_info >= (3, 11):
         _load("probe.begin").begin(_probe)
     elif _probe:
         _report()["too_old"](os.path.dirname(_probe))
+
+
+def _talk():
+    """Have ranks print whole lines, and loggers say as much as was asked."""
+    if os.environ.get("RELAUNCH_RANKED"):
+        _load("ranked").begin()
+    if "=" in os.environ.get("RELAUNCH_LOG", ""):
+        _load("logs.watch").begin()
 
 
 def _load(name):

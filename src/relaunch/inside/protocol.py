@@ -16,6 +16,12 @@ PROBE = "RELAUNCH_PROBE"
 """File that says what to probe; what is seen goes into its folder."""
 LINE = "RELAUNCH_LINE"
 """Set for the program of a one-liner: its tracebacks show the line."""
+RANKED = "RELAUNCH_RANKED"
+"""Set for programs whose ranks print whole lines, each with its number."""
+LOG = "RELAUNCH_LOG"
+"""How much loggers say: `debug`, `mypkg.data=debug`, `root=info`, with commas between them."""
+LOG_FILE = "log.txt"
+"""In the folder of the trial: what its loggers said."""
 SCHEMA = 1
 """Value of `schema` in each report; raised when a field changes its meaning."""
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")

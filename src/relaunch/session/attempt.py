@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import PlaceError, RelaunchError
-from relaunch.events import Announced, Finished, Warmed, Warned
+from relaunch.events import Announced, Finished, Measured, Warmed, Warned
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
+from relaunch.session.lines import tidy_lines
 from relaunch.session.masks import mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
 from relaunch.session.place import Place
@@ -111,6 +112,8 @@ class Attempt:
         finally:
             if writer:
                 writer.close()
+            if self.trial:
+                tidy_lines(self.trial, self.recipe, self._secrets)
         if writer and writer.failed:
             self._unwritten.append(("output", writer.failed))
         self.written = result.written
@@ -122,6 +125,7 @@ class Attempt:
         if result.outcome.not_passed_on:
             self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
         outcome = self._finish(self._after(result.outcome), result.resets, result.in_line)
+        self._measure()
         self._prove(place, outcome)
         return outcome
 
@@ -405,6 +409,22 @@ class Attempt:
             return outcome
         return outcome.but(code_changed=changed) if changed else outcome
 
+    def _measure(self) -> None:
+        """Keep what was measured of the program's sections, and tell it."""
+        folder = os.path.join(self.trial.path, "sections") if self.trial else ""
+        is_there = os.path.isdir(folder)
+        if self.trial is None or not (is_there or _asks_sections(self.recipe)):
+            return
+        from relaunch.session.measured import keep_sections, never_run
+
+        try:
+            found = keep_sections(self.trial, self._secrets) if is_there else {"processes": []}
+        except OSError as error:
+            self._warn(f"the sections are not recorded: {_reason(error)}")
+            return
+        missed = never_run(self.recipe, self.seen) if self.seen is not None else ()
+        self.tell(Measured(trial_id=self.trial.id, sections=found, missed=missed))
+
     def _prove(self, place: Place, outcome: Outcome) -> None:
         """Say which file each package of `--src` was really loaded from."""
         if place.expected and not outcome.not_started:
@@ -457,6 +477,10 @@ def code_json(code: Code) -> dict[str, Any]:
     from relaunch.journal.snapshot.code import to_json
 
     return {**to_json(code), "digest": code.digest}
+
+
+def _asks_sections(recipe: Recipe) -> bool:
+    return any(probe.kind == "section" for probe in recipe.probes)
 
 
 def _forget(_when: float, _stream: int, _data: bytes) -> None:

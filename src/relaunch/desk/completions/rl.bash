@@ -15,7 +15,7 @@ _rl() {
     esac
     case $verb in
     ''|run)
-        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -26,6 +26,8 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
@@ -55,7 +57,7 @@ _rl() {
         esac
         ;;
     probe)
-        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --if) values='text' ;;
         --every) values='text' ;;
@@ -70,6 +72,8 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
@@ -78,7 +82,7 @@ _rl() {
         esac
         ;;
     where)
-        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -87,6 +91,8 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
@@ -95,7 +101,7 @@ _rl() {
         esac
         ;;
     py)
-        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -106,6 +112,8 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
@@ -127,7 +135,7 @@ _rl() {
         esac
         ;;
     show)
-        options='-h --help --output --follow --stream --times --code --env --json --color'
+        options='-h --help --output --follow --stream --sections --log --times --code --env --json --color'
         words='@good @bad'
         case $prev in
         --stream) values='out err reset both' ;;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import _ast
 
-from relaunch.inside.probe import lines
+from relaunch.inside.probe import lines, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,14 @@ def inject(tree: Any, probes: Sequence[tuple[int, Mapping[str, Any]]]) -> Placed
     """Put the probes, given with their numbers, into the tree of their file."""
     placed = Placed()
     found: dict[int, tuple[list[Any], dict[int, list[tuple[int, Any, bool]]]]] = {}
+    sections: list[tuple[int, spans.Span]] = []
     for number, probe in probes:
         try:
+            if probe["kind"] == "section":
+                covered = spans.find_spans(tree, probe)
+                placed.lines[number] = [span.line for span in covered]
+                sections += [(number, span) for span in covered]
+                continue
             places = find(tree, probe)
         except lines.NoPlace as error:
             placed.refused[number] = error.why
@@ -52,6 +58,7 @@ def inject(tree: Any, probes: Sequence[tuple[int, Mapping[str, Any]]]) -> Placed
             beside.setdefault(place.index, []).append((number, probe, place.after))
     for block, beside in found.values():
         block[:] = _with_calls(block, beside)
+    placed.refused.update(spans.wrap(sections))
     return placed
 
 

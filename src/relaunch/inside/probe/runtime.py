@@ -63,6 +63,10 @@ class Runtime:
         runtime.finite = untraced(self.look)
         for aside in asides:
             setattr(rl, aside.__name__[1:], untraced(aside))
+        if any(probe["kind"] == "section" for probe in self.probes):
+            from relaunch.inside.probe.measure import offer
+
+            offer(runtime, self.probes, self.counts)
         return rl
 
     def begin_again(self) -> None:
@@ -132,6 +136,7 @@ class Runtime:
             "sleep": self._sleep,
             "break": self._break,
             "die": self._die,
+            "section": self._section,
         }[probe["kind"]]
         return self._never_failing(number, make(number, probe))
 
@@ -265,6 +270,9 @@ class Runtime:
             os._exit(probe["code"])
 
         return die
+
+    def _section(self, number: int, probe: Probe) -> Action:
+        return lambda values: None  # the code around its statements calls what `offer` gave it
 
     # --- words -----------------------------------------------------------------------------------
 
