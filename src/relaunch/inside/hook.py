@@ -17,6 +17,8 @@ _src = os.environ.get("RELAUNCH_SRC", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
+_environ = dict(os.environ)
+_loader = []
 # Our own copies, because tests of the user mock these and may leave them so at exit.
 _open, _read, _write, _close, _rename = os.open, os.read, os.write, os.close, os.rename
 _getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
@@ -29,6 +31,8 @@ def start():
     atexit.register(_at_exit)
     if sys.version_info >= (3, 8):
         _watch_threads()
+    if _keeps():
+        _watch_workers()
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:
         _guard(roots.split(os.pathsep))
@@ -56,8 +60,9 @@ def _wrapped(theirs):
     def excepthook(args):
         try:
             if args.exc_type is not SystemExit:
-                thread = args.thread
-                _report()["failed"](args.exc_value, getattr(thread, "name", None) or "thread")
+                name = getattr(args.thread, "name", None) or "thread"
+                _report()["failed"](args.exc_value, name)
+                _keep(args.exc_value, name)
         except BaseException:
             pass
         return theirs(args)
@@ -74,8 +79,57 @@ def _at_exit():
             _report()["failed"](error, None, getattr(sys, "last_traceback", None))
         if _src:
             _report()["exiting"]()
+        if error is not None:
+            _keep(error, "")
     except BaseException:
         pass
+
+
+def _keeps():
+    """Tell whether failed calls are to be kept; older Pythons cannot."""
+    return bool(_environ.get("RELAUNCH_CAPTURE")) and sys.version_info >= (3, 11)
+
+
+def _watch_workers():
+    os.register_at_fork(after_in_child=_forked)
+    if sys.orig_argv[-1:] == ["--multiprocessing-fork"]:  # spawned to be a worker
+        _be_worker()
+
+
+def _forked():
+    # Called from within os.fork(): only multiprocessing's own calls of it make workers.
+    code = sys._getframe(1).f_code
+    if code.co_name in ("_launch", "main") and "/multiprocessing/" in code.co_filename:
+        _be_worker()
+
+
+def _be_worker():
+    try:
+        _private().load("capture.workers").watch(_keep)
+    except Exception:
+        pass
+
+
+def _keep(error, who):
+    """Keep the call that failed with its arguments, in the folder of the trial."""
+    if _keeps() and not isinstance(error, (SystemExit, KeyboardInterrupt)):
+        directory = getattr(sys, "_relaunch_reports", _directory)
+        traceback = getattr(error, "__traceback__", None)
+        hooked = _private().load("capture.hooked")
+        hooked.failed(error, traceback, who, directory, _report(), _environ)
+
+
+def _private():
+    """Return what loads modules of ours beside those of the program."""
+    if not _loader:
+        import _frozen_importlib_external as importer
+
+        path = os.path.join(_here, "private.py")
+        names = {"__name__": "_relaunch_private", "__file__": path}
+        loader = importer.SourceFileLoader("_relaunch_private", path)
+        exec(loader.get_code("_relaunch_private"), names)
+        _loader.append(names["Private"](_here))
+    return _loader[0]
 
 
 def _report():

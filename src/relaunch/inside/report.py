@@ -35,12 +35,17 @@ def failed(error, thread, tb=None):
     """Add an exception that nobody caught and write the report at once: a kill may follow."""
     if isinstance(error, SystemExit):
         return
-    found = _described(error, tb if tb is not None else _traceback(error), DEPTH)
+    found = described(error, tb)
     found["time"] = _now()
     found["monotonic"] = _clock() if _clock else None
     found["thread"] = thread
     _errors().append(found)
     _save()
+
+
+def described(error, tb):
+    """Return what is known of an exception, as plain data."""
+    return _described(error, tb if tb is not None else _traceback(error), DEPTH)
 
 
 def exiting():
@@ -147,7 +152,7 @@ def _save():
     directory, src, started = _state["place"]
     final = os.path.join(directory, "%d.json" % _getpid())
     temporary = final + ".tmp"
-    body = _json(_facts(src, started)).encode("ascii", "replace")
+    body = to_json(_facts(src, started)).encode("ascii", "replace")
     try:
         fd = _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
@@ -188,7 +193,8 @@ def _file_of(name):
     return os.path.abspath(file) if file else ""
 
 
-def _json(value):
+def to_json(value):
+    """Write plain data as JSON."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -197,10 +203,10 @@ def _json(value):
         return "%.6f" % value
     if isinstance(value, dict):
         return "{%s}" % ", ".join(
-            "%s: %s" % (_quoted(k), _json(v)) for k, v in sorted(value.items())
+            "%s: %s" % (_quoted(k), to_json(v)) for k, v in sorted(value.items())
         )
     if isinstance(value, (list, tuple)):
-        return "[%s]" % ", ".join(_json(item) for item in value)
+        return "[%s]" % ", ".join(to_json(item) for item in value)
     if isinstance(value, (_text, bytes)):
         return _quoted(value)
     return "%d" % value

@@ -1,0 +1,111 @@
+"""Runs work of ours in a copy of the process, so that none of it can reach the program.
+
+What is kept of a failed call is reached through code of the user: `__reduce__`, `__getstate__`. It may
+print, hang, crash, take all memory or change what it looks at. In a forked copy that costs a capture,
+never the program: its streams, exit code and objects stay as they are.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from _signal import (
+    ITIMER_REAL,
+    SIG_BLOCK,
+    SIG_DFL,
+    SIG_SETMASK,
+    SIGALRM,
+    SIGCHLD,
+    SIGKILL,
+    getsignal,
+    pthread_sigmask,
+    setitimer,
+    signal,
+    sigtimedwait,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import posix
+    from collections.abc import Callable
+else:
+    posix = sys.modules["posix"]  # what the program does to `os` is not done to it
+
+_clock = time.monotonic
+_sleep = time.sleep
+
+
+def run(work: Callable[[], object], limit_s: float) -> bool:
+    """Do the work in a copy of this process and wait for it; False if it did not come to its end."""
+    waits_for_children = callable(getsignal(SIGCHLD))
+    mask = pthread_sigmask(SIG_BLOCK, {SIGCHLD}) if waits_for_children else None
+    pid = 0
+    try:
+        pid = _fork()
+        if not pid:
+            _work_alone(work, limit_s)
+        return _ends(pid, _clock() + limit_s)
+    finally:
+        if pid and mask is not None:
+            if SIGCHLD not in mask:
+                sigtimedwait({SIGCHLD}, 0)  # ours: the program's handler is not to hear of it
+            pthread_sigmask(SIG_SETMASK, mask)
+
+
+def _work_alone(work: Callable[[], object], limit_s: float) -> None:
+    """Do the work, in the copy; never returns."""
+    try:
+        gc.disable()  # whatever `__del__` would do, the program itself still has to do it
+        signal(SIGALRM, SIG_DFL)
+        pthread_sigmask(SIG_SETMASK, ())
+        setitimer(ITIMER_REAL, limit_s)  # should the program be killed meanwhile
+        nothing = posix.open("/dev/null", posix.O_RDWR)
+        for fd in (0, 1, 2):
+            posix.dup2(nothing, fd)
+        work()
+        posix._exit(0)
+    finally:
+        posix._exit(1)
+
+
+def _ends(pid: int, until: float) -> bool:
+    """Wait for the copy, and end it when its time is over."""
+    pause = 0.0005
+    while True:
+        try:
+            gone, status = posix.waitpid(pid, posix.WNOHANG)
+        except ChildProcessError:  # the program waits for any child, or for none
+            return False
+        if gone:
+            return status == 0
+        if _clock() > until:
+            posix.kill(pid, SIGKILL)
+            until = float("inf")
+        _sleep(pause)
+        pause = min(0.02, pause * 1.5)
+
+
+def _fork() -> int:
+    """Fork as Python's own `os.fork` does, also while the interpreter shuts down.
+
+    3.12 refuses that, and warns of threads: neither is of concern to a copy that ends by itself.
+    """
+    import _ctypes
+
+    class Int(_ctypes._SimpleCData):  # type: ignore[type-arg]  # not subscriptable at run time
+        _type_ = "i"
+
+    class Call(_ctypes.CFuncPtr):
+        _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_PYTHONAPI
+        _restype_ = Int
+
+    here = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
+    names = ("PyOS_BeforeFork", "fork", "PyOS_AfterFork_Child", "PyOS_AfterFork_Parent")
+    before, fork, in_child, in_parent = (Call(_ctypes.dlsym(here, name)) for name in names)
+    before()
+    pid = int(fork())
+    (in_parent if pid else in_child)()
+    if pid < 0:
+        raise OSError("the process could not be copied")
+    return pid

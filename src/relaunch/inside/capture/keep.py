@@ -1,0 +1,335 @@
+"""Keeps the calls that an exception passed through, when nobody caught it; the program pays nothing before.
+
+    capture/PID-1/facts.json       the error, the frames, what is missing, how to be where it failed
+    capture/PID-1/0.pickle ...     the variables of each frame, outermost first
+    capture/PID-1/globals.pickle   data of the user's modules that the frames can read
+    capture/PID-1/random.pickle    the state of the random generators
+    capture/PID-1/memory           what arrays and tensors hold
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from relaunch.inside.capture import aside, randoms
+from relaunch.inside.capture.frames import chosen, globals_read
+from relaunch.inside.capture.keeper import Keeper, OutOfTime
+from relaunch.inside.capture.memory import Memory
+from relaunch.inside.capture.own import Own, libraries
+from relaunch.inside.capture.paths import paths
+from relaunch.inside.capture.rebuild import NAME
+from relaunch.inside.capture.secrets import Secrets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import posix
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from relaunch.inside.capture.frames import Kept
+else:
+    posix = sys.modules["posix"]
+
+SCHEMA = 1
+BUDGET, LIMIT_S = 64 << 20, 5.0
+"""What a capture takes at most, unless told otherwise."""
+MOST_PER_PROCESS, MOST = 3, 12
+_GRACE_S = 1.0
+_MOST_TEXT = 40_000
+_LITTLE = 1 << 20
+"""The budget of a process that ran out of memory."""
+_clock = time.monotonic
+_state: dict[str, Any] = {"pid": 0, "count": 0, "spent_s": 0.0, "kept": set()}
+
+
+class Place:
+    """Where captures go, what they may take, and what the hook lends for it."""
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        describe: Callable[[BaseException, Any], dict[str, Any]],
+        to_json: Callable[[Any], str],
+        environ: Mapping[str, str] | None = None,
+        secrets: Sequence[str] = (),
+        roots: Sequence[str] = (),
+        budget: int = BUDGET,
+        limit_s: float = LIMIT_S,
+    ) -> None:
+        """Write below `folder`; `secrets` are names in `environ`."""
+        self.folder, self.roots, self.budget, self.limit_s = folder, roots, budget, limit_s
+        self.describe, self.to_json = describe, to_json
+        self.environ, self.secrets = environ or {}, secrets
+
+
+def keep(error: BaseException, tb: TracebackType | None, place: Place, who: str = "") -> list[str]:
+    """Keep the calls that an exception passed; returns the folders that were written.
+
+    `who` names the thread or worker that failed. Of a group, each of its first members is kept.
+    """
+    found = []
+    for one, its_tb in _leaves(error, tb, 3):
+        name = _next(one)
+        if not name:
+            continue
+        began = _clock()
+        try:
+            states = randoms.now()  # here: `random` seeds itself anew in a copy of the process
+            until = began + place.limit_s
+            work = _Work(place, one, its_tb, who, states, until, name)
+            if aside.run(work.do, place.limit_s + _GRACE_S):
+                found.append(name)
+        finally:
+            _state["spent_s"] += _clock() - began
+    return found
+
+
+def _leaves(
+    error: BaseException, tb: Any, most: int
+) -> list[tuple[BaseException, TracebackType | None]]:
+    """Return the exceptions to keep: of a group its members too, for they have frames of their own."""
+    if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
+        return []
+    found = [(error, tb)]
+    members = getattr(error, "exceptions", None)
+    if isinstance(members, tuple):
+        for member in members:
+            if isinstance(member, BaseException) and len(found) <= most:
+                found = _leaves(member, member.__traceback__, most) + found
+    return found[: most + 1]
+
+
+def _next(error: BaseException) -> str:
+    """Return the name for one more capture of this process; empty if it has enough."""
+    pid = posix.getpid()
+    if _state["pid"] != pid:  # forked
+        _state.update(pid=pid, count=0, spent_s=0.0, kept=set())
+    kept = _state["kept"]
+    full = _state["count"] >= MOST_PER_PROCESS or _state["spent_s"] > 2 * LIMIT_S
+    if full or id(error) in kept:
+        return ""
+    kept.add(id(error))
+    _state["count"] += 1
+    return f"{pid}-{_state['count']}"
+
+
+class _Work:
+    """One capture on its way to the disk; runs in a copy of the process."""
+
+    def __init__(
+        self, place: Place, error: BaseException, tb: Any, who: str, states: Any, until: float,
+        name: str,
+    ) -> None:  # fmt: skip
+        self.place, self.error, self.tb, self.who = place, error, tb, who
+        self.states, self.until, self.name = states, until, name
+        self.own = Own(place.roots)
+        self.budget = _LITTLE if isinstance(error, MemoryError) else place.budget
+        self.room = self.budget
+        self.memory = Memory(self.budget)
+        self.secrets = Secrets(place.environ, place.secrets)
+        self.out_of_time = False
+
+    def do(self) -> None:
+        """Write everything beside its place, then put it there."""
+        began = _clock()
+        frames = chosen(self.tb, self.own)
+        if not frames or not self._make_folder():
+            return
+        from relaunch.inside.capture import rebuild
+
+        sys.modules[NAME] = rebuild  # where pickle looks whether a name is what it says
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 5000))
+        self.keeper = Keeper(self.memory, self.own, self.until)
+        for kept in frames:
+            self.secrets.look_at(kept.variables)
+        facts = self._facts(frames)
+        facts["globals"] = self._write_globals(frames)
+        self._write_frames(frames, facts["frames"])
+        self._write_memory(facts)
+        self._put("random.pickle", self.keeper.dump(self.states, 1 << 20)[0])
+        facts["took_s"] = _clock() - began
+        facts["out_of_time"] = self.out_of_time
+        facts["secrets"] = self.secrets.table
+        text = self.place.to_json(self.secrets.hide_texts(facts))
+        self._put("facts.json", text.encode("ascii", "replace"), hide=False)
+        posix.rename(self.temp, f"{self.place.folder}/{self.name}")
+
+    def _make_folder(self) -> bool:
+        folder = self.place.folder
+        try:
+            posix.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        if len(posix.listdir(folder)) >= MOST:
+            return False
+        self.temp = f"{folder}/.{self.name}.tmp"
+        posix.mkdir(self.temp, 0o700)
+        return True
+
+    # --- the parts
+
+    def _facts(self, frames: list[Kept]) -> dict[str, Any]:
+        texts: dict[str, str] = {}
+        told = []
+        for kept in frames:
+            one = kept.facts()
+            one["text"] = _text(kept, one["last"], texts)
+            told.append(one)
+        main = sys.modules.get("__main__")
+        spec = getattr(main, "__spec__", None)
+        return {
+            "schema": SCHEMA,
+            "when": time.time(),
+            "pid": int(self.name.partition("-")[0]),
+            "who": self.who,
+            "error": self.place.describe(self.error, self.tb),
+            "frames": told,
+            "python": {
+                "executable": sys.executable,
+                "version": "%d.%d.%d" % sys.version_info[:3],
+                "options": _options(),
+                "path": [entry for entry in sys.path if isinstance(entry, str)],
+            },
+            "cwd": _cwd(),
+            "argv": [word for word in getattr(sys, "argv", ()) if isinstance(word, str)],
+            "main": {
+                "file": str(getattr(main, "__file__", "") or ""),
+                "name": str(getattr(spec, "name", "") or ""),
+                "package": str(getattr(main, "__package__", "") or ""),
+            },
+            "roots": list(self.place.roots),
+            "libraries": libraries(self.own, [*sys.modules]),
+            "stamps": {kept.file: _stamp(kept.file) for kept in frames},
+        }
+
+    def _write_globals(self, frames: list[Kept]) -> list[list[str]]:
+        found = globals_read(frames, self.own)
+        self.secrets.look_at({name: value for (_, name), value in found.items()})
+        self.memory.rank = 1
+        try:
+            data, skipped = self.keeper.dump_each([*found.values()], self.room // 2)
+        except OutOfTime:
+            self.out_of_time = True
+            data, skipped = b"", ["out of time"] * len(found)
+        self.memory.rank = 0
+        self._put("globals.pickle", data)
+        self.room -= len(data)
+        told = []
+        for (place, value), why in zip(found.items(), skipped, strict=True):
+            told.append([*place, why])
+            if not why and type(value).__module__ != "builtins":
+                self.keeper.globals[id(value)] = place
+        return told
+
+    def _write_frames(self, frames: list[Kept], facts: list[dict[str, Any]]) -> None:
+        """Write the variables of each frame, the innermost first: the budget is for what failed."""
+        for number in reversed(range(len(frames))):
+            kept, one = frames[number], facts[number]
+            self.keeper.notes.clear()
+            one.update(bytes=0, missing=[], notes=[], kept=False)
+            if self.out_of_time:
+                one["missing"] = ["all of it: out of time"]
+                continue
+            try:
+                data, lost = self.keeper.dump(kept.variables, max(self.room, 1 << 20))
+            except OutOfTime:
+                self.out_of_time = True
+                one["missing"] = ["all of it: out of time"]
+                continue
+            except Exception as error:
+                one["missing"] = [f"all of it: {type(error).__name__}"]
+                continue
+            self.room -= len(data)
+            self._put(f"{number}.pickle", data)
+            one.update(bytes=len(data), kept=True)
+            one["missing"] = [f"{name}: {why}" for name, why in lost.items()]
+            self._tell_notes(kept, one)
+
+    def _tell_notes(self, kept: Kept, one: dict[str, Any]) -> None:
+        notes = self.keeper.notes
+        ways = paths(kept.variables, {*notes})
+        for number, (_, words, is_missing) in notes.items():
+            way = ways.get(number, "")
+            one["missing" if is_missing else "notes"].append(f"{way}: {words}" if way else words)
+
+    def _write_memory(self, facts: dict[str, Any]) -> None:
+        fd = self._open("memory")
+        try:
+            self.memory.write(lambda data: _write_all(fd, self.secrets.hide_raw(data)))
+        finally:
+            posix.close(fd)
+        facts["memory"] = self.memory.table()
+        facts["memory_bytes"] = self.memory.size
+        facts["shapes_only_bytes"] = self.memory.left_out
+        facts["bytes"] = self.memory.size + sum(one["bytes"] for one in facts["frames"])
+
+    # --- files
+
+    def _open(self, name: str) -> int:
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
+        return posix.open(f"{self.temp}/{name}", flags, 0o600)
+
+    def _put(self, name: str, data: bytes, *, hide: bool = True) -> None:
+        fd = self._open(name)
+        try:
+            _write_all(fd, self.secrets.hide(data) if hide else data)
+        finally:
+            posix.close(fd)
+
+
+def _write_all(fd: int, data: Any) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[posix.write(fd, view) :]
+
+
+def _options() -> list[str]:
+    """Return the options of Python that a replay needs too."""
+    found = ["-O"] * sys.flags.optimize
+    for name, value in getattr(sys, "_xoptions", {}).items():
+        found.append(f"-X{name}" if value is True else f"-X{name}={value}")
+    return [*found, *(f"-W{word}" for word in sys.warnoptions)]
+
+
+def _cwd() -> str:
+    try:
+        return str(posix.getcwd())
+    except OSError:
+        return ""
+
+
+def _stamp(file: str) -> list[int]:
+    try:
+        found = posix.stat(file)
+    except OSError:
+        return []
+    return [found.st_mtime_ns, found.st_size]
+
+
+def _text(kept: Kept, last: int, texts: dict[str, str]) -> str:
+    """Return the lines of a function as they were; of a module, those around the place."""
+    if kept.file not in texts:
+        texts[kept.file] = _read(kept.file)
+    lines = texts[kept.file].split("\n")
+    first = kept.code.co_firstlineno if not kept.is_module else max(1, kept.line - 200)
+    end = last if not kept.is_module else kept.line + 200
+    return "\n".join(lines[first - 1 : end])[:_MOST_TEXT]
+
+
+def _read(file: str) -> str:
+    try:
+        fd = posix.open(file, posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        parts = []
+        while len(parts) < 64 and (block := posix.read(fd, 1 << 16)):
+            parts.append(block)
+        return b"".join(parts).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        posix.close(fd)
