@@ -12,6 +12,10 @@ HOOK = "RELAUNCH_HOOK"
 """Directory the reports go to, one `<pid>.json` per process; absent: no hook."""
 SRC = "RELAUNCH_SRC"
 """Packages, comma between them, whose files the process names at exit."""
+CAPTURE = "RELAUNCH_CAPTURE"
+"""What a kept call may take, blanks between: bytes, seconds, variables that are secrets."""
+ROOTS = "RELAUNCH_ROOTS"
+"""Folders of the user's own code, as on a search path."""
 SCHEMA = 1
 """Value of `schema` in each report; raised when a field changes its meaning."""
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
@@ -31,3 +35,13 @@ def hooked_env(env: Mapping[str, str], report_dir: str, src: Sequence[str] = ())
     if src:
         hooked[SRC] = ",".join(src)
     return hooked
+
+
+def capturing(
+    *, budget: int, limit_s: float, secrets: Sequence[str] = (), roots: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return what to set so that a hooked program keeps the calls that fail, beside its reports."""
+    return {
+        CAPTURE: " ".join([str(budget), f"{limit_s:g}", *secrets]),
+        ROOTS: os.pathsep.join(roots),
+    }

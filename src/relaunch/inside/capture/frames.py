@@ -28,9 +28,10 @@ _PAIRS = {"STORE_FAST_STORE_FAST": (4, 0), "STORE_FAST_LOAD_FAST": (4,)}
 class Kept:
     """One frame that is kept: where it stood, and its variables."""
 
-    def __init__(self, frame: FrameType, line: int) -> None:
-        """Read the frame; `line` is where the exception passed."""
+    def __init__(self, frame: FrameType, line: int, depth: int) -> None:
+        """Read the frame; `line` is where the exception passed, as the `depth`-th frame of all."""
         code = frame.f_code
+        self.depth = depth
         self.frame, self.code, self.line = frame, code, line
         self.globals = frame.f_globals
         self.module = str(frame.f_globals.get("__name__", ""))
@@ -57,6 +58,7 @@ class Kept:
         arguments = names[: at + bool(code.co_flags & _VARKEYWORDS)]
         rebound = _rebound(code)
         return {
+            "depth": self.depth,
             "file": self.file,
             "name": code.co_name,
             "qualname": code.co_qualname,
@@ -79,14 +81,23 @@ class Kept:
 def chosen(tb: TracebackType | None, own: Own) -> list[Kept]:
     """Return the frames of the user's own code, outermost first; of a library's if there is none."""
     mine, others = [], []
+    depth = 0
     while tb is not None:
         file = file_of(tb.tb_frame.f_code.co_filename, tb.tb_frame.f_globals)
-        (mine if own.has(file) else others).append((tb.tb_frame, tb.tb_lineno))
-        tb = tb.tb_next
+        (mine if own.has(file) else others).append((tb.tb_frame, tb.tb_lineno, depth))
+        depth, tb = depth + 1, tb.tb_next
     found = mine or [one for one in others if one[0].f_code.co_filename[:1] != "<"]
     if len(found) > OUTERMOST + INNERMOST:
         found = found[:OUTERMOST] + found[-INNERMOST:]
-    return [Kept(frame, line) for frame, line in found]
+    return [Kept(frame, line, at) for frame, line, at in found]
+
+
+def depth_of(tb: TracebackType | None) -> int:
+    """Count the frames of a traceback."""
+    count = 0
+    while tb is not None:
+        count, tb = count + 1, tb.tb_next
+    return count
 
 
 def file_of(name: str, names: dict[str, Any]) -> str:

@@ -13,10 +13,10 @@ import sys
 import time
 
 from relaunch.inside.capture import aside, randoms
-from relaunch.inside.capture.frames import chosen, globals_read
+from relaunch.inside.capture.frames import chosen, depth_of, globals_read
 from relaunch.inside.capture.keeper import Keeper, OutOfTime
 from relaunch.inside.capture.memory import Memory
-from relaunch.inside.capture.own import Own, libraries
+from relaunch.inside.capture.own import Own, libraries, module_file
 from relaunch.inside.capture.paths import paths
 from relaunch.inside.capture.rebuild import NAME
 from relaunch.inside.capture.secrets import Secrets
@@ -187,6 +187,7 @@ class _Work:
             "who": self.who,
             "error": self.place.describe(self.error, self.tb),
             "frames": told,
+            "depth": depth_of(self.tb),
             "python": {
                 "executable": sys.executable,
                 "version": "%d.%d.%d" % sys.version_info[:3],
@@ -196,7 +197,7 @@ class _Work:
             "cwd": _cwd(),
             "argv": [word for word in getattr(sys, "argv", ()) if isinstance(word, str)],
             "main": {
-                "file": str(getattr(main, "__file__", "") or ""),
+                "file": _absolute(module_file(main)),
                 "name": str(getattr(spec, "name", "") or ""),
                 "package": str(getattr(main, "__package__", "") or ""),
             },
@@ -220,7 +221,7 @@ class _Work:
         told = []
         for (place, value), why in zip(found.items(), skipped, strict=True):
             told.append([*place, why])
-            if not why and type(value).__module__ != "builtins":
+            if not why:
                 self.keeper.globals[id(value)] = place
         return told
 
@@ -299,6 +300,10 @@ def _cwd() -> str:
         return str(posix.getcwd())
     except OSError:
         return ""
+
+
+def _absolute(path: str) -> str:
+    return path if path[:1] in ("", "/") else f"{_cwd()}/{path}"
 
 
 def _stamp(file: str) -> list[int]:

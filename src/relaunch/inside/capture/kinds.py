@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     Handler = Callable[[Keeper, Any], Reduced]
 
 _NEVER = (
-    ("threading", "Thread"),
     ("asyncio.events", "AbstractEventLoop"),
     ("subprocess", "Popen"),
     ("multiprocessing.process", "BaseProcess"),
@@ -28,6 +27,9 @@ _NEVER = (
     ("http.client", "HTTPConnection"),
 )
 """Things that are tied to this process: a copy of what is in them would only mislead."""
+
+
+_WORK = ("_target", "_args", "_kwargs")
 
 
 def module(keeper: Keeper, thing: Any) -> Reduced:
@@ -130,6 +132,15 @@ def environ(keeper: Keeper, thing: Any) -> Reduced:
 def never(keeper: Keeper, thing: Any) -> Reduced:
     """Reduce what cannot be anywhere else."""
     return keeper.missing(thing, f"a {type(thing).__module__}.{type(thing).__qualname__}")
+
+
+def a_thread(keeper: Keeper, thing: Any) -> Reduced:
+    """Reduce a thread to one that was never started; what is the user's own in it stays."""
+    keeper.note(thing, "thread: not started")
+    own = {name: value for name, value in vars(thing).items() if name[:1] != "_"}
+    work = {name: vars(thing)[name] for name in _WORK if name in vars(thing)}
+    state = (thing.name, own | work)
+    return rebuild.thread, (type(thing),), state, None, None, rebuild.set_thread
 
 
 # --- arrays and tensors
@@ -269,6 +280,9 @@ def _coroutine_type() -> type:
 def bases() -> list[tuple[type, Handler]]:
     """Return how whatever inherits from a type is kept."""
     found: list[tuple[type, Handler]] = [(type, code.a_class), (type(sys), module)]
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        found.append((threading.Thread, a_thread))
     for where, name in _NEVER:
         kind = getattr(sys.modules.get(where), name, None)
         if isinstance(kind, type):

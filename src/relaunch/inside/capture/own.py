@@ -34,7 +34,14 @@ class Own:
 
     def has_module(self, module: object) -> bool:
         """Tell whether a module is the user's."""
-        return self.has(getattr(module, "__file__", None))
+        return self.has(module_file(module))
+
+
+def module_file(module: object) -> str:
+    """Return the file of a module; Python forgets that of a script when it has run."""
+    loader = getattr(module, "__loader__", None)
+    found = getattr(module, "__file__", None) or getattr(loader, "path", None)
+    return found if isinstance(found, str) else ""
 
 
 def libraries(own: Own, names: Sequence[str]) -> list[str]:

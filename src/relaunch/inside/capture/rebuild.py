@@ -309,6 +309,23 @@ def lock(kind: str) -> Any:
     return getattr(threading, kind)()
 
 
+def thread(kind: Any) -> Any:
+    """Make a thread that was never started, without the `__init__` of its own class."""
+    if isinstance(kind, Missing):
+        return kind
+    return kind.__new__(kind)
+
+
+def set_thread(made: Any, state: tuple[Any, ...]) -> None:
+    """Give a thread its name, its work, and the attributes that are the user's."""
+    import threading
+
+    name, own = state
+    if not isinstance(made, Missing):
+        threading.Thread.__init__(made, name=name)
+        made.__dict__.update(own)
+
+
 def proxy(mapping: dict[Any, Any]) -> Any:
     """Make a read-only view of a dictionary."""
     from types import MappingProxyType

@@ -1,0 +1,206 @@
+"""A capture as a replay reads it: facts, memory, variables, and the modules they belong to."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import mmap
+import os
+import pickle
+import sys
+
+from relaunch.inside.capture import randoms, rebuild
+from relaunch.inside.replay.script import Script
+from relaunch.inside.replay.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, ModuleType
+    from typing import Any
+
+
+class Capture:
+    """One capture, loaded as far as somebody asks."""
+
+    def __init__(self, folder: str, moved: list[list[str]] | None = None) -> None:
+        """Read the facts; files below the first of a pair in `moved` are now below the second."""
+        self.folder = folder
+        self._moved = moved or []
+        with open(os.path.join(folder, "facts.json"), encoding="ascii") as file:
+            self.facts: dict[str, Any] = json.load(file)
+        self.notes: list[str] = []
+        self._sources: dict[str, Source] = {}
+        self._script: Script | None = None
+        self._secrets = self._known_secrets()
+
+    def here(self, path: str) -> str:
+        """Return where a file of then is now."""
+        for old, new in self._moved:
+            if f"{path}/".startswith(f"{old}/"):
+                return new + path[len(old) :]
+        return path
+
+    def enter(self) -> None:
+        """Be where the program was: folder, words, import path."""
+        os.chdir(self.here(self.facts["cwd"] or "/"))
+        sys.argv[:] = self.facts["argv"]
+        ours = [entry for entry in sys.path if entry not in self.facts["python"]["path"]]
+        sys.path[:] = [*map(self.here, self.facts["python"]["path"]), *ours]
+        rebuild.session.module = self.module
+        rebuild.session.code = self.code
+        rebuild.session.memory = Memory(self.folder, self.facts["memory"])
+        rebuild.session.notes = self.notes
+
+    # --- code
+
+    def source(self, path: str) -> Source:
+        """Return a file of the user."""
+        path = self.here(path)
+        if path not in self._sources:
+            self._sources[path] = Source(path)
+        return self._sources[path]
+
+    def code(self, path: str, qualname: str, first: int) -> CodeType | None:
+        """Return the code of a function as it is now; None if it is no longer there."""
+        try:
+            return self.source(path).find_code(qualname, first)
+        except (OSError, SyntaxError):
+            return None
+
+    def module(self, name: str) -> ModuleType:
+        """Import a module; the program itself is one of them."""
+        if name not in ("__main__", "__mp_main__"):
+            return importlib.import_module(name)
+        if self._script is None:
+            self._script = Script(self.facts["main"], self.here(self.facts["main"]["file"]))
+            self._script.load()
+        return self._script.module
+
+    # --- data
+
+    def variables(self, number: int) -> dict[str, Any]:
+        """Return the variables of a frame."""
+        with open(os.path.join(self.folder, f"{number}.pickle"), "rb") as file:
+            found: dict[str, Any] = self._unpickler(file.read()).load()
+        return found
+
+    def set_globals(self) -> None:
+        """Give the modules of the user the data that they had."""
+        with open(os.path.join(self.folder, "globals.pickle"), "rb") as file:
+            unpickler = self._unpickler(file.read())
+        for module_name, name, why in self.facts["globals"]:
+            if why:
+                continue
+            value = unpickler.load()
+            try:
+                module = self.module(module_name)
+            except Exception as error:
+                self.notes.append(f"{module_name} cannot be imported: {error}")
+                continue
+            if not isinstance(value, rebuild.Missing):
+                vars(module)[name] = value
+        if self._script is not None:
+            self._script.finish()
+
+    def set_random(self) -> None:
+        """Set the random generators as they were."""
+        with open(os.path.join(self.folder, "random.pickle"), "rb") as file:
+            randoms.put_back(self._unpickler(file.read()).load())
+
+    def _unpickler(self, data: bytes) -> _Unpickler:
+        import io
+
+        for word, value in self._secrets.items():
+            data = data.replace(word, value)
+        return _Unpickler(io.BytesIO(data), self)
+
+    def _known_secrets(self) -> dict[bytes, bytes]:
+        """Return the secrets that the environment has now, by the words that stand for them."""
+        found = {}
+        for word, name in self.facts["secrets"].items():
+            value = os.environ.get(name) or os.environ.get(name.upper()) or ""
+            if value and len(value.encode()) == len(word):
+                found[word.encode()] = value.encode()
+            else:
+                self.notes.append(f"{name} is a secret and was not kept: {name.upper()}=... gives it")
+        return found
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: Any, capture: Capture) -> None:
+        super().__init__(file)
+        self._capture = capture
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == rebuild.NAME:
+            return getattr(rebuild, name)
+        return rebuild.named(module, name)
+
+
+class Memory:
+    """What arrays and tensors held, mapped: only what is touched is read, nothing is written."""
+
+    def __init__(self, folder: str, table: list[list[Any]]) -> None:
+        """Map the file; without one there is none."""
+        self._table = table
+        self._map: Any = bytearray(0)
+        with open(os.path.join(folder, "memory"), "rb") as file:
+            if os.fstat(file.fileno()).st_size:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+    def array(self, piece: int, dtype: Any, shape: Any, strides: Any, writeable: bool) -> Any:
+        """Make an array of numpy."""
+        numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
+        how, at, span, _ = self._table[piece]
+        steps, inner = strides
+        if how == "span":
+            made = numpy.ndarray(shape, dtype, self._map, at + inner, steps)
+        elif how == "dense":
+            room = numpy.ndarray(shape, dtype, mmap.mmap(-1, span), inner, steps)
+            room[...] = numpy.ndarray(shape, dtype, self._map, at)
+            made = room
+        else:
+            made = numpy.ndarray(shape, dtype, mmap.mmap(-1, max(1, span)), inner, steps)
+        made.flags.writeable = writeable
+        return made
+
+    def tensor(self, piece: int, facts: dict[str, Any]) -> Any:
+        """Make a tensor of torch."""
+        torch = importlib.import_module("torch")
+        how, at, _, seen = self._table[piece]
+        dtype = getattr(torch, facts["dtype"])
+        shape, strides = facts["shape"], facts["strides"]
+        if how == "span":
+            made = _on(self._map, torch, dtype, at, shape, strides)
+        else:
+            steps = sum((count - 1) * step for count, step in zip(shape, strides, strict=True))
+            room = mmap.mmap(-1, max(1, steps + 1) * dtype.itemsize)  # zeros that take no memory
+            made = _on(room, torch, dtype, 0, shape, strides)
+            if how == "dense":
+                flat = _on(self._map, torch, dtype, at, (seen // dtype.itemsize,), (1,))
+                made.copy_(flat.reshape(shape))
+        device = facts["device"]
+        if device not in ("cpu", "meta") and torch.cuda.is_available():
+            made = made.to(device)
+        elif device == "meta":
+            made = made.to("meta")
+        if facts["kind"] == "Parameter":
+            return torch.nn.Parameter(made, requires_grad=facts["requires_grad"])
+        if facts["kind"] == "Buffer":
+            return torch.nn.Buffer(made)
+        return made.requires_grad_() if facts["requires_grad"] else made
+
+
+def _on(room: Any, torch: Any, dtype: Any, at: int, shape: Any, strides: Any) -> Any:
+    """Make a tensor on mapped memory; those that overlap share it."""
+    made = torch.empty(0, dtype=dtype)
+    if 0 in shape:
+        return made.reshape(shape)
+    whole = torch.frombuffer(room, dtype=torch.uint8)
+    return made.set_(whole.untyped_storage(), at // dtype.itemsize, shape, strides)
+
+
+def zeros_note(facts: dict[str, Any]) -> str:
+    """Say that some data are zeros, if they are."""
+    count = facts["shapes_only_bytes"]
+    return f"{count >> 20} MiB were over the budget: zeros of the same shapes" if count else ""

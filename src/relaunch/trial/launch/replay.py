@@ -1,0 +1,118 @@
+"""Runs one kept call alone, with the user's Python: in a fresh process, or beside warm imports."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from relaunch.jsontext import dumps, loads
+from relaunch.proc.supervise import supervise
+from relaunch.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+RUNNER = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+    *("inside", "replay", "main.py"),
+)
+_IMPORTS_S = 120.0
+"""The limit is for the call; what it imports first may take longer."""
+_SIGALRM = 14
+_OURS = ("RELAUNCH_HOOK", "RELAUNCH_CAPTURE", "RELAUNCH_SRC", "RELAUNCH_ROOTS")
+
+
+class Call(Record):
+    """Which frame of which capture, and in which world."""
+
+    capture: str
+    frame: int
+    how: str
+    """`call`: the whole function; `statement`: the line that failed, with its variables."""
+    python: Mapping[str, Any]
+    """Of the facts: `executable`, `options`, `path`."""
+    env: Mapping[str, str]
+    cwd: str
+    moved: tuple[tuple[str, str], ...] = ()
+    """Folders of then, and where they are now."""
+    libraries: Sequence[str] = ()
+    """Modules that are no code of the user, in the order in which they were imported."""
+
+
+class Replayed(Record):
+    """What came of it."""
+
+    ended: str
+    """raised, passed, exited, unready (it could not begin), timed_out, died (by a signal)"""
+    why: str = ""
+    needs: str = ""
+    """What it came to that was not kept."""
+    error: dict[str, Any] | None = None
+    """The exception, as the hook describes one."""
+    notes: tuple[str, ...] = ()
+    took_s: float = 0.0
+    exit_code: int = 0
+    output: tuple[tuple[int, bytes], ...] = ()
+    """What it printed: stream and bytes."""
+    warm: bool = False
+
+
+def replay(call: Call, *, limit_s: float | None, shown: bool = False, pdb: bool = False) -> Replayed:
+    """Run it; `shown` passes its streams through, for a debugger or a person.
+
+    `limit_s` is for the call alone, not for the imports before it.
+    """
+    with tempfile.TemporaryDirectory(prefix="rl-replay-") as folder:
+        result = os.path.join(folder, "result.json")
+        spec = {
+            "capture": call.capture,
+            "frame": call.frame,
+            "how": call.how,
+            "moved": [list(pair) for pair in call.moved],
+            "result": result,
+            "limit": None if pdb else limit_s,
+            "pdb": pdb,
+        }
+        return _fresh(call, spec, limit_s=limit_s, shown=shown)
+
+
+def _fresh(
+    call: Call, spec: Mapping[str, Any], *, limit_s: float | None, shown: bool
+) -> Replayed:
+    output: list[tuple[int, bytes]] = []
+    ended = supervise(
+        [call.python["executable"], *call.python["options"], RUNNER, dumps(spec)],
+        cwd=call.cwd,
+        env={name: value for name, value in call.env.items() if name not in _OURS},
+        chunk=lambda _, stream, data: output.append((stream, data)),
+        timeout_s=None if shown or limit_s is None else limit_s + _IMPORTS_S,
+        quiet=not shown,
+        stdin=shown,
+    )
+    told = read_result(str(spec["result"]))
+    kept = () if shown else tuple(output)
+    if ended.timed_out or ended.signal == _SIGALRM:
+        return Replayed(ended="timed_out", took_s=ended.duration_s, output=kept, exit_code=124)
+    if ended.signal is not None:
+        why = f"signal {ended.signal}"
+        code = 128 + ended.signal
+        return Replayed(ended="died", why=why, took_s=ended.duration_s, output=kept, exit_code=code)
+    return told.but(took_s=ended.duration_s, output=kept, exit_code=ended.exit_code or 0)
+
+
+def read_result(path: str) -> Replayed:
+    """Read what a replay left; one that left nothing could not begin."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            told = loads(file.read())
+        return Replayed(
+            ended=str(told["ended"]),
+            why=str(told.get("why") or ""),
+            needs=str(told.get("needs") or ""),
+            error=told.get("error"),
+            notes=tuple(map(str, told.get("notes") or ())),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return Replayed(ended="unready", why="it ended before it could say what happened")
