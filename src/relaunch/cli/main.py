@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 VERBS = {
     "run": "run it once, cleanly, and remember what was tested",
     "warm": "after an edit, go on from the last place that the edit leaves as it was",
+    "replay": "only the call that failed, alone, with the code as it is now",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",

@@ -13,6 +13,7 @@ from relaunch.inside.protocol import capturing
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
+from relaunch.session.captures import tidy
 from relaunch.session.masks import mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
 from relaunch.session.place import Place
@@ -421,6 +422,7 @@ class Attempt:
                 self.trial = self.journal.finish(self.trial, end)
             except OSError as error:
                 self._unwritten.append(("outcome", error.strerror or str(error)))
+            tidy(self.journal, self.trial, outcome, keep=self.project.settings.capture.keep)
             if self._unwritten:
                 what = " and ".join(name for name, _ in self._unwritten)
                 self._warn(

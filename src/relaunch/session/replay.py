@@ -13,6 +13,7 @@ import time
 from relaunch.errors import UsageError
 from relaunch.record import Record
 from relaunch.session.captures import captures_of, last_with_capture
+from relaunch.session.facts import environment_digest
 from relaunch.trial.launch.replay import Call, Replayed, replay
 from relaunch.trial.signature.read import identify
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 SAME, ALMOST, OTHER, GONE, NEITHER = "same", "almost", "other", "gone", "neither"
 """Fails as it did; so, but with other numbers; fails otherwise; no longer; cannot be said."""
+_LEAST_S, _MOST_S = 0.5, 10.0
+"""Between these, a call may take a tenth of what the program took."""
 _HOW = {"function": ("call", "statement"), "module": ("statement",)}
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _OUTER, _INNER = 10, 60
@@ -85,11 +88,18 @@ def choices(capture: Capture) -> Iterator[list[Choice]]:
     """
     frames = capture.facts["frames"]
     usable = [n for n, frame in enumerate(frames) if frame["kind"] in _HOW and frame["kept"]]
+    usable = [n for n in usable if not _is_between(frames, n)]
     for place, number in enumerate(reversed(usable)):
         frame = frames[number]
         if place and _is_program(frames, number):
             return
         yield [Choice(frame=number, how=how) for how in _HOW[frame["kind"]]]
+
+
+def _is_between(frames: list[dict[str, Any]], number: int) -> bool:
+    """Tell a call in the middle of a recursion: its ends are as good, and there may be hundreds."""
+    places = [(frame["file"], frame["first"], frame["qualname"]) for frame in frames]
+    return places[number] in places[:number] and places[number] in places[number + 1 :]
 
 
 def _is_program(frames: list[dict[str, Any]], number: int) -> bool:
@@ -112,10 +122,11 @@ class Replays:
         project: tuple[str, ...],
         limit_s: float = 10.0,
         moved: tuple[tuple[str, str], ...] = (),
+        fresh: bool = False,
     ) -> None:
         """Know how to run one; `project` are the roots of the user's code."""
         self.capture, self.env, self.project = capture, env, project
-        self.limit_s, self.moved = limit_s, moved
+        self.limit_s, self.moved, self.fresh = limit_s, moved, fresh
         facts = capture.facts
         if not os.access(facts["python"]["executable"], os.X_OK):
             raise UsageError(f"the Python of that trial is gone: {facts['python']['executable']}")
@@ -133,11 +144,16 @@ class Replays:
             cwd=cwd,
             moved=self.moved,
             libraries=facts["libraries"],
+            roots=facts["roots"],
+            identity=environment_digest(self.env, salt=b""),
         )
 
     def try_one(self, choice: Choice, **how: Any) -> Tried:
         """Run one choice and judge it."""
-        return self.judge(choice, replay(self.call(choice), limit_s=self.limit_s, **how))
+        return self.judge(choice, self._run(self.call(choice), **how))
+
+    def _run(self, call: Call, **how: Any) -> Replayed:
+        return replay(call, limit_s=self.limit_s, fresh=self.fresh, **how)
 
     def search(self, tell: Callable[[Tries | Tried], object]) -> list[Tried]:
         """Go outwards from where it failed, as far as it is quick; returns all that were tried."""
@@ -183,9 +199,9 @@ class Replays:
 def best(tried: list[Tried]) -> Tried | None:
     """Return what to replay: the outermost that fails the same, else so but with other numbers."""
     for verdict in (SAME, ALMOST):
-        for one in reversed(tried):
-            if one.verdict == verdict:
-                return one
+        found = [one for one in reversed(tried) if one.verdict == verdict]
+        if found:
+            return next((one for one in found if one.same_line), found[0])
     return None
 
 
@@ -211,12 +227,161 @@ def _plain(message: str) -> str:
     return _ADDRESS.sub("0x", message)
 
 
-def remember(capture: Capture, chosen: Choice, tried: Tried) -> None:
+# --- the use case
+
+
+class Wish(Record):
+    """What a person asked for."""
+
+    trial: str = ""
+    frame: str = ""
+    """A number or a name, as `--list` shows them; empty: whichever reproduces it."""
+    limit_s: float | None = None
+    """For each call that is tried; None: a tenth of what the program took."""
+    fresh: bool = False
+    """Use no process that has the imports already."""
+    pdb: bool = False
+
+
+class Report(Record):
+    """How a replay ended."""
+
+    trial: Trial
+    capture: Capture
+    tried: tuple[Tried, ...]
+    """What was tried to find the call; empty when it was known."""
+    final: Tried | None
+    """The replay itself, with the code as it is now; None if no call fails alone."""
+    changed: tuple[str, ...]
+    """Files that were edited since the failure."""
+    on_old_code: bool = False
+    """The call was looked for in the code of the trial."""
+
+
+def run_replay(project: Project, wish: Wish, tell: Callable[[Tries | Tried], object]) -> Report:
+    """Replay the call of a failed trial."""
+    from relaunch.session.place import Place
+    from relaunch.session.plan import check_secrets_given, recipe_of
+
+    trial, found = captures(project, wish.trial)
+    check_secrets_given(trial, {})
+    place = Place(project, recipe_of(trial, project).but(frozen=False), tell=lambda _: None)
+    try:
+        place.use_clones()
+        session = _Session(project, trial, place.env, place.roots, wish, tell)
+        return session.run(found)
+    finally:
+        place.close()
+
+
+class _Session:
+    """One `rl replay` on its way."""
+
+    def __init__(
+        self,
+        project: Project,
+        trial: Trial,
+        env: Mapping[str, str],
+        roots: tuple[str, ...],
+        wish: Wish,
+        tell: Callable[[Tries | Tried], object],
+    ) -> None:
+        self.project, self.trial, self.env, self.roots = project, trial, env, roots
+        self.wish, self.tell = wish, tell
+        took = float((trial.end or {}).get("duration_s") or 0.0)
+        self.limit_s = wish.limit_s or min(_MOST_S, max(_LEAST_S, took / 10))
+
+    def run(self, found: list[Capture]) -> Report:
+        """Search where that is needed, then replay with the code as it is now."""
+        capture, choice = self._asked(found)
+        if choice is not None:
+            return self._final(capture, (), choice)
+        for one in found:
+            known = one.found.get("chosen")
+            if known:
+                return self._final(one, (), Choice(**known))
+        tried: list[Tried] = []
+        for capture in found:
+            changed = changed_since(capture)
+            replays, on_old_code = self._replays(capture, old=bool(changed)), bool(changed)
+            tried = replays.search(self.tell)
+            chosen = best(tried)
+            if chosen is not None:
+                again = on_old_code or self.wish.pdb
+                return self._final(capture, tuple(tried), chosen.choice, None if again else chosen)
+        return self._report(found[0], tuple(tried), None)
+
+    def _asked(self, found: list[Capture]) -> tuple[Capture, Choice | None]:
+        """Return the frame that a person named."""
+        word = self.wish.frame
+        if not word:
+            return found[0], None
+        for capture in found:
+            frames = capture.facts["frames"]
+            for number in reversed(range(len(frames))):
+                names = (str(number + 1), frames[number]["name"], frames[number]["qualname"])
+                if word in names and frames[number]["kind"] in _HOW:
+                    return capture, Choice(frame=number, how=_HOW[frames[number]["kind"]][0])
+        raise UsageError(f"no frame `{word}`", hint=f"rl replay {self.trial.id} --list")
+
+    def _replays(self, capture: Capture, *, old: bool = False) -> Replays:
+        return Replays(
+            capture,
+            env=self.env,
+            project=self.roots,
+            limit_s=self.limit_s,
+            moved=self._moved(capture),
+            fresh=self.wish.fresh,
+        )
+
+    def _moved(self, capture: Capture) -> tuple[tuple[str, str], ...]:
+        """Lead files of a copy, as `--frozen` runs from, to those that are edited."""
+        if not self.trial.start.get("frozen"):
+            return ()
+        roots = [root["path"] for root in (self.trial.start.get("code") or {}).get("roots", ())]
+        return tuple(zip(capture.facts["roots"], roots, strict=False))
+
+    def _final(
+        self,
+        capture: Capture,
+        tried: tuple[Tried, ...],
+        choice: Choice,
+        known: Tried | None = None,
+    ) -> Report:
+        replays = self._replays(capture)
+        pdb = self.wish.pdb
+        final = known or replays.try_one(choice, shown=pdb, pdb=pdb)
+        remember(capture, choice if not self.wish.frame else None, final)
+        return self._report(capture, tried, final)
+
+    def _report(self, capture: Capture, tried: tuple[Tried, ...], final: Tried | None) -> Report:
+        return Report(
+            trial=self.trial,
+            capture=capture,
+            tried=tried,
+            final=final,
+            changed=tuple(changed_since(capture)),
+        )
+
+
+def changed_since(capture: Capture) -> list[str]:
+    """Name the files of the frames that are not as they were."""
+    found = []
+    for file, stamp in capture.facts["stamps"].items():
+        try:
+            status = os.stat(file)
+        except OSError:
+            found.append(file)
+            continue
+        if [status.st_mtime_ns, status.st_size] != stamp:
+            found.append(file)
+    return found
+
+
+def remember(capture: Capture, chosen: Choice | None, tried: Tried) -> None:
     """Keep which way reproduces the failure, and how this replay ended."""
     seen = {"when": time.time(), "verdict": tried.verdict, "title": tried.title}
-    found = {
-        **capture.found,
-        "chosen": {"frame": chosen.frame, "how": chosen.how},
-        "replays": [*capture.found.get("replays", []), seen],
-    }
+    found = {**capture.found, "replays": [*capture.found.get("replays", []), seen]}
+    if chosen is not None:
+        found["chosen"] = {"frame": chosen.frame, "how": chosen.how}
     capture.remember(found)

@@ -148,8 +148,8 @@ class _Work:
         facts = self._facts(frames)
         facts["globals"] = self._write_globals(frames)
         self._write_frames(frames, facts["frames"])
-        self._write_memory(facts)
         self._put("random.pickle", self.keeper.dump(self.states, 1 << 20)[0])
+        self._write_memory(facts)
         facts["took_s"] = _clock() - began
         facts["out_of_time"] = self.out_of_time
         facts["secrets"] = self.secrets.table

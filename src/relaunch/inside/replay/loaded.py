@@ -196,8 +196,9 @@ def _on(room: Any, torch: Any, dtype: Any, at: int, shape: Any, strides: Any) ->
     made = torch.empty(0, dtype=dtype)
     if 0 in shape:
         return made.reshape(shape)
-    whole = torch.frombuffer(room, dtype=torch.uint8)
-    return made.set_(whole.untyped_storage(), at // dtype.itemsize, shape, strides)
+    # Its storage begins with it: some of torch, as set_rng_state, looks at nothing else.
+    storage = torch.frombuffer(room, dtype=torch.uint8, offset=at).untyped_storage()
+    return made.set_(storage, 0, shape, strides)
 
 
 def zeros_note(facts: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ def replay(spec: dict[str, Any]) -> int:
             code = _raised(error, spec, told)
     told["notes"] = [*filter(None, [zeros_note(capture.facts)]), *dict.fromkeys(capture.notes)]
     told["took_s"] = time.monotonic() - began
-    _flush()
+    flush()
     _write(spec["result"], told)
     return code
 
@@ -79,7 +79,7 @@ def _raised(error: BaseException, spec: dict[str, Any], told: dict[str, Any]) ->
     error.__traceback__ = _theirs(error.__traceback__)
     told.update(ended="raised", error=report.described(error, error.__traceback__))
     told["needs"] = str(error) if isinstance(error, NotKept) else ""
-    _flush()
+    flush()
     traceback.print_exception(error)
     if spec.get("pdb"):
         _debug(error)
@@ -99,7 +99,8 @@ def _debug(error: BaseException) -> None:
     pdb.post_mortem(error.__traceback__)
 
 
-def _flush() -> None:
+def flush() -> None:
+    """Let out what was printed."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -18,7 +18,7 @@ RUNNER = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
     *("inside", "replay", "main.py"),
 )
-_IMPORTS_S = 120.0
+IMPORTS_S = 120.0
 """The limit is for the call; what it imports first may take longer."""
 _SIGALRM = 14
 _OURS = ("RELAUNCH_HOOK", "RELAUNCH_CAPTURE", "RELAUNCH_SRC", "RELAUNCH_ROOTS")
@@ -39,6 +39,20 @@ class Call(Record):
     """Folders of then, and where they are now."""
     libraries: Sequence[str] = ()
     """Modules that are no code of the user, in the order in which they were imported."""
+    roots: Sequence[str] = ()
+    """Folders of the user's own code."""
+    identity: str = ""
+    """Stands for the environment: with another, other imports are used."""
+
+
+class Status(Record):
+    """How the process of a replay ended."""
+
+    exit_code: int = 0
+    signal: int = 0
+    timed_out: bool = False
+    took_s: float = 0.0
+    output: tuple[tuple[int, bytes], ...] = ()
 
 
 class Replayed(Record):
@@ -59,7 +73,14 @@ class Replayed(Record):
     warm: bool = False
 
 
-def replay(call: Call, *, limit_s: float | None, shown: bool = False, pdb: bool = False) -> Replayed:
+def replay(
+    call: Call,
+    *,
+    limit_s: float | None,
+    shown: bool = False,
+    pdb: bool = False,
+    fresh: bool = False,
+) -> Replayed:
     """Run it; `shown` passes its streams through, for a debugger or a person.
 
     `limit_s` is for the call alone, not for the imports before it.
@@ -75,31 +96,51 @@ def replay(call: Call, *, limit_s: float | None, shown: bool = False, pdb: bool 
             "limit": None if pdb else limit_s,
             "pdb": pdb,
         }
-        return _fresh(call, spec, limit_s=limit_s, shown=shown)
+        if not fresh:
+            from relaunch.trial.launch.imports import run_warm
+
+            status = run_warm(call, spec, limit_s=limit_s, shown=shown)
+            if status is not None:
+                return _told(status, result).but(warm=True)
+        return _told(_fresh(call, spec, limit_s=limit_s, shown=shown), result)
 
 
 def _fresh(
     call: Call, spec: Mapping[str, Any], *, limit_s: float | None, shown: bool
-) -> Replayed:
+) -> Status:
     output: list[tuple[int, bytes]] = []
     ended = supervise(
         [call.python["executable"], *call.python["options"], RUNNER, dumps(spec)],
         cwd=call.cwd,
-        env={name: value for name, value in call.env.items() if name not in _OURS},
+        env=without_hook(call.env),
         chunk=lambda _, stream, data: output.append((stream, data)),
-        timeout_s=None if shown or limit_s is None else limit_s + _IMPORTS_S,
+        timeout_s=None if shown or limit_s is None else limit_s + IMPORTS_S,
         quiet=not shown,
         stdin=shown,
     )
-    told = read_result(str(spec["result"]))
-    kept = () if shown else tuple(output)
-    if ended.timed_out or ended.signal == _SIGALRM:
-        return Replayed(ended="timed_out", took_s=ended.duration_s, output=kept, exit_code=124)
-    if ended.signal is not None:
-        why = f"signal {ended.signal}"
-        code = 128 + ended.signal
-        return Replayed(ended="died", why=why, took_s=ended.duration_s, output=kept, exit_code=code)
-    return told.but(took_s=ended.duration_s, output=kept, exit_code=ended.exit_code or 0)
+    return Status(
+        exit_code=ended.exit_code or 0,
+        signal=ended.signal or 0,
+        timed_out=ended.timed_out,
+        took_s=ended.duration_s,
+        output=() if shown else tuple(output),
+    )
+
+
+def without_hook(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which a replay reports to nobody but us."""
+    return {name: value for name, value in env.items() if name not in _OURS}
+
+
+def _told(status: Status, result: str) -> Replayed:
+    """Join how the process ended with what it said."""
+    common = {"took_s": status.took_s, "output": status.output}
+    if status.timed_out or status.signal == _SIGALRM:
+        return Replayed(ended="timed_out", exit_code=124, **common)
+    if status.signal:
+        why = f"signal {status.signal}"
+        return Replayed(ended="died", why=why, exit_code=128 + status.signal, **common)
+    return read_result(result).but(exit_code=status.exit_code, **common)
 
 
 def read_result(path: str) -> Replayed:
