@@ -149,6 +149,9 @@ def verdict_words(report: Report, final: Tried) -> list[str]:
     program_s = float((report.trial.end or {}).get("duration_s") or 0.0)
     told = f"({what} of #{report.trial.id} alone: {took}, the program {draw.duration(program_s)})"
     lines = [draw.clean(note) for note in final.replayed.notes]
+    if final.verdict != "gone" and final.replayed.not_run:
+        names = ", ".join(f"{name}()" for name in final.replayed.not_run[:4])
+        lines.append(f"edited, but no part of this call: {draw.clean(names)}   try: rl")
     title = draw.clean(final.title)
     if final.verdict in ("same", "almost"):
         head = f"still fails: {title}"
@@ -158,7 +161,7 @@ def verdict_words(report: Report, final: Tried) -> list[str]:
         edited = ", ".join(os.path.basename(file) for file in report.changed)
         head = "fixed: no longer fails" if edited else "does not fail, and nothing was edited"
     elif final.replayed.ended == "timed_out":
-        head = f"takes longer than {took}   try: rl replay --limit 1m"
+        head = f"has not failed after {took}   try: rl replay --limit 1m"
     else:
         why = final.replayed.needs or final.replayed.why or final.replayed.ended
         head = f"cannot be replayed: {draw.clean(why)}"
@@ -254,6 +257,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "program_s": float((report.trial.end or {}).get("duration_s") or 0.0),
         "warm": final is not None and final.replayed.warm,
         "changed": list(report.changed),
+        "not_run": list(final.replayed.not_run) if final else [],
         "notes": list(final.replayed.notes) if final else [],
         "tried": [
             {"frame": one.choice.frame + 1, "how": one.choice.how, "verdict": one.verdict,

@@ -123,10 +123,11 @@ class Replays:
         limit_s: float = 10.0,
         moved: tuple[tuple[str, str], ...] = (),
         fresh: bool = False,
+        old: bool = False,
     ) -> None:
         """Know how to run one; `project` are the roots of the user's code."""
         self.capture, self.env, self.project = capture, env, project
-        self.limit_s, self.moved, self.fresh = limit_s, moved, fresh
+        self.limit_s, self.moved, self.fresh, self.old = limit_s, moved, fresh, old
         facts = capture.facts
         if not os.access(facts["python"]["executable"], os.X_OK):
             raise UsageError(f"the Python of that trial is gone: {facts['python']['executable']}")
@@ -143,6 +144,7 @@ class Replays:
             env=self.env,
             cwd=cwd,
             moved=self.moved,
+            old=self.old,
             libraries=facts["libraries"],
             roots=facts["roots"],
             identity=environment_digest(self.env, salt=b""),
@@ -254,8 +256,6 @@ class Report(Record):
     """The replay itself, with the code as it is now; None if no call fails alone."""
     changed: tuple[str, ...]
     """Files that were edited since the failure."""
-    on_old_code: bool = False
-    """The call was looked for in the code of the trial."""
 
 
 def run_replay(project: Project, wish: Wish, tell: Callable[[Tries | Tried], object]) -> Report:
@@ -302,12 +302,12 @@ class _Session:
                 return self._final(one, (), Choice(**known))
         tried: list[Tried] = []
         for capture in found:
-            changed = changed_since(capture)
-            replays, on_old_code = self._replays(capture, old=bool(changed)), bool(changed)
-            tried = replays.search(self.tell)
+            edited = bool(changed_since(capture))
+            # Which call reproduces the failure is a question to the code that failed.
+            tried = self._replays(capture, old=edited).search(self.tell)
             chosen = best(tried)
             if chosen is not None:
-                again = on_old_code or self.wish.pdb
+                again = edited or self.wish.pdb
                 return self._final(capture, tuple(tried), chosen.choice, None if again else chosen)
         return self._report(found[0], tuple(tried), None)
 
@@ -332,6 +332,7 @@ class _Session:
             limit_s=self.limit_s,
             moved=self._moved(capture),
             fresh=self.wish.fresh,
+            old=old,
         )
 
     def _moved(self, capture: Capture) -> tuple[tuple[str, str], ...]:
@@ -349,6 +350,7 @@ class _Session:
         known: Tried | None = None,
     ) -> Report:
         replays = self._replays(capture)
+        replays.limit_s = self.wish.limit_s or _MOST_S  # one that is mended runs for longer
         pdb = self.wish.pdb
         final = known or replays.try_one(choice, shown=pdb, pdb=pdb)
         remember(capture, choice if not self.wish.frame else None, final)

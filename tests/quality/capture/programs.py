@@ -677,3 +677,223 @@ def programs() -> dict[str, tuple[list[str], dict[str, str]]]:
     found = {name: (["prog.py"], {"prog.py": text + GUARD}) for name, text in PLAIN.items()}
     found |= {name: (["prog.py"], {"prog.py": text}) for name, text in FLAT.items()}
     return found | PACKAGES
+
+
+# Programs with torch and numpy; one process imports both and forks for each of them.
+TORCH = {
+    "shapes of a model": """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(width, 2 * width)
+        self.second = nn.Linear(width, 3)
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+def step(model, batch):
+    return model(batch).sum()
+
+def main():
+    torch.manual_seed(0)
+    step(Net(8), torch.randn(4, 8))
+""",
+    "numpy shapes": """
+import numpy as np
+
+def project(points, matrix):
+    return points @ matrix
+
+def main():
+    project(np.ones((5, 3)), np.ones((4, 2)))
+""",
+    "numpy index": """
+import numpy as np
+
+def gather(table, ids):
+    return table[ids]
+
+def main():
+    gather(np.arange(12.0).reshape(4, 3), np.array([0, 3, 7]))
+""",
+    "embedding index": """
+import torch
+
+def embed(table, ids):
+    return torch.nn.functional.embedding(ids, table)
+
+def main():
+    embed(torch.randn(10, 4), torch.tensor([1, 2, 12]))
+""",
+    "view of strides": """
+import torch
+
+def flatten(x):
+    return x.view(-1)
+
+def main():
+    flatten(torch.randn(4, 6).t())
+""",
+    "nan check": """
+import torch
+
+def check(loss, step):
+    if not torch.isfinite(loss):
+        raise ValueError(f"loss is {loss.item()} at {step}")
+
+def train(weights, rate):
+    for step in range(100):
+        loss = (weights ** 3).sum()
+        check(loss, step)
+        loss.backward()
+        with torch.no_grad():
+            weights -= rate * weights.grad
+            weights.grad = None
+
+def main():
+    torch.manual_seed(1)
+    train(torch.randn(3, requires_grad=True), 10.0)
+""",
+    "optimizer": """
+import torch
+from torch import nn
+
+def step(model, optimizer, batch, target):
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(batch), target)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+def main():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.AdamW(model.parameters())
+    for n in range(5):
+        step(model, optimizer, torch.randn(2, 4), torch.tensor([n, 1]))
+""",
+    "shared weights": """
+import torch
+from torch import nn
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(6, 4)
+        self.head = nn.Linear(4, 6, bias=False)
+        self.head.weight = self.embed.weight
+    def forward(self, ids):
+        with torch.no_grad():
+            self.embed.weight.fill_(2)
+        if float(self.head.weight.sum()) == 48:
+            raise ValueError("tied as they should be")
+        return self.head(self.embed(ids))
+
+def main():
+    run(Tied(), torch.tensor([1]))
+
+def run(model, ids):
+    return model(ids)
+""",
+    "over the budget": """
+import torch
+
+def combine(big, small):
+    return big @ small
+
+def main():
+    combine(torch.zeros(6000, 6000), torch.zeros(3000, 2))
+""",
+    "slice of a big array": """
+import numpy as np
+
+def first(rows, limit):
+    if rows.shape[0] > limit:
+        raise ValueError(f"{rows.shape[0]} rows, {rows.sum()}")
+
+def main():
+    big = np.ones((2_000_000, 8))
+    first(big[:10], 5)
+""",
+    "expanded tensor": """
+import torch
+
+def mean(x, weights):
+    return (x * weights).mean(1)
+
+def main():
+    mean(torch.ones(1, 1).expand(20_000, 20_000), torch.ones(7, 20_001))
+""",
+    "data loader": """
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, index):
+        return torch.tensor(self.rows[index]["x"])
+
+def main():
+    rows = [{"x": 1.0}, {"x": 2.0}, {"y": 3.0}]
+    for batch in DataLoader(Rows(rows), batch_size=2, num_workers=1, multiprocessing_context="fork"):
+        print(batch)
+""",
+    "data loader, collating": """
+import torch
+from torch.utils.data import DataLoader
+
+def collate(rows):
+    return torch.stack(rows)
+
+def main():
+    rows = [torch.zeros(3), torch.zeros(3), torch.zeros(4)]
+    for batch in DataLoader(rows, batch_size=3, collate_fn=collate):
+        print(batch)
+""",
+    "torch random": """
+import torch
+
+def drop(x, rate):
+    mask = torch.rand(x.shape) > rate
+    if not mask.any():
+        raise ValueError("all dropped")
+    return x * mask
+
+def main():
+    torch.manual_seed(5)
+    while True:
+        drop(torch.ones(3), 0.7)
+""",
+    "numpy random": """
+import numpy as np
+
+def sample(rng, weights):
+    choice = rng.choice(len(weights), p=weights)
+    return weights[choice + 1]
+
+def main():
+    rng = np.random.default_rng(0)
+    while True:
+        sample(rng, np.array([0.9, 0.1]))
+""",
+    "structured and object arrays": """
+import numpy as np
+
+def total(records, extra):
+    return sum(records["weight"]) + sum(extra)
+
+def main():
+    records = np.array([("a", 1.0)], dtype=[("name", "U4"), ("weight", "f8")])
+    total(records, np.array([1, "two"], dtype=object))
+""",
+}
+
+
+def torch_programs() -> dict[str, tuple[list[str], dict[str, str]]]:
+    """Return the programs that need torch and numpy."""
+    return {name: (["prog.py"], {"prog.py": text + GUARD}) for name, text in TORCH.items()}

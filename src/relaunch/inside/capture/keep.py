@@ -5,6 +5,7 @@
     capture/PID-1/globals.pickle   data of the user's modules that the frames can read
     capture/PID-1/random.pickle    the state of the random generators
     capture/PID-1/memory           what arrays and tensors hold
+    capture/PID-1/sources          the user's source files as they were, compressed
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from relaunch.inside.capture import aside, randoms
 from relaunch.inside.capture.frames import chosen, depth_of, globals_read
 from relaunch.inside.capture.keeper import Keeper, OutOfTime
 from relaunch.inside.capture.memory import Memory
-from relaunch.inside.capture.own import Own, libraries, module_file
+from relaunch.inside.capture.own import Own, module_file, modules
 from relaunch.inside.capture.paths import paths
 from relaunch.inside.capture.rebuild import NAME
 from relaunch.inside.capture.secrets import Secrets
@@ -37,7 +38,7 @@ BUDGET, LIMIT_S = 64 << 20, 5.0
 """What a capture takes at most, unless told otherwise."""
 MOST_PER_PROCESS, MOST = 3, 12
 _GRACE_S = 1.0
-_MOST_TEXT = 40_000
+_MOST_TEXT, _MOST_SOURCE = 40_000, 4 << 20
 _LITTLE = 1 << 20
 """The budget of a process that ran out of memory."""
 _clock = time.monotonic
@@ -150,6 +151,7 @@ class _Work:
         self._write_frames(frames, facts["frames"])
         self._put("random.pickle", self.keeper.dump(self.states, 1 << 20)[0])
         self._write_memory(facts)
+        self._write_sources()
         facts["took_s"] = _clock() - began
         facts["out_of_time"] = self.out_of_time
         facts["secrets"] = self.secrets.table
@@ -178,6 +180,8 @@ class _Work:
             one = kept.facts()
             one["text"] = _text(kept, one["last"], texts)
             told.append(one)
+        libraries, mine = modules(self.own)
+        self.files = {*mine.values(), *(kept.file for kept in frames)}
         main = sys.modules.get("__main__")
         spec = getattr(main, "__spec__", None)
         return {
@@ -202,8 +206,9 @@ class _Work:
                 "package": str(getattr(main, "__package__", "") or ""),
             },
             "roots": list(self.place.roots),
-            "libraries": libraries(self.own, [*sys.modules]),
-            "stamps": {kept.file: _stamp(kept.file) for kept in frames},
+            "libraries": libraries,
+            "modules": [*mine],
+            "stamps": {file: _stamp(file) for file in sorted(self.files) if _stamp(file)},
         }
 
     def _write_globals(self, frames: list[Kept]) -> list[list[str]]:
@@ -267,6 +272,19 @@ class _Work:
         facts["shapes_only_bytes"] = self.memory.left_out
         facts["bytes"] = self.memory.size + sum(one["bytes"] for one in facts["frames"])
 
+    def _write_sources(self) -> None:
+        """Write the source that ran, for what only shows against it: which edits a replay sees."""
+        import zlib
+
+        found, room = {}, _MOST_SOURCE
+        for file in sorted(self.files):
+            data = b"" if room <= 0 or _clock() > self.until else _read(file)
+            if data:
+                room -= len(data)
+                found[file] = data
+        data = self.keeper.dump(found, 2 * _MOST_SOURCE)[0]
+        self._put("sources", zlib.compress(self.secrets.hide(data), 1), hide=False)
+
     # --- files
 
     def _open(self, name: str) -> int:
@@ -317,24 +335,24 @@ def _stamp(file: str) -> list[int]:
 def _text(kept: Kept, last: int, texts: dict[str, str]) -> str:
     """Return the lines of a function as they were; of a module, those around the place."""
     if kept.file not in texts:
-        texts[kept.file] = _read(kept.file)
+        texts[kept.file] = _read(kept.file).decode("utf-8", "replace")
     lines = texts[kept.file].split("\n")
     first = kept.code.co_firstlineno if not kept.is_module else max(1, kept.line - 200)
     end = last if not kept.is_module else kept.line + 200
     return "\n".join(lines[first - 1 : end])[:_MOST_TEXT]
 
 
-def _read(file: str) -> str:
+def _read(file: str) -> bytes:
     try:
         fd = posix.open(file, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError:
-        return ""
+        return b""
     try:
         parts = []
         while len(parts) < 64 and (block := posix.read(fd, 1 << 16)):
             parts.append(block)
-        return b"".join(parts).decode("utf-8", "replace")
+        return b"".join(parts)
     except OSError:
-        return ""
+        return b""
     finally:
         posix.close(fd)

@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 ALWAYS = 1 << 16
@@ -62,16 +62,14 @@ class Memory:
     def write(self, write: Callable[[Any], object]) -> None:
         """Write what is kept, region by region, each aligned as it was."""
         self.left_out = sum(piece.far for piece in self.pieces)
-        for region in self._regions():
-            alone = region[0] if len(region) == 1 else None
-            low = min(self.pieces[n].low for n in region)
-            high = max(self.pieces[n].high for n in region)
-            is_sparse = alone is not None and self.pieces[alone].seen * 2 < high - low
-            size = self.pieces[region[0]].seen if is_sparse else high - low
+        todo = self._regions(range(len(self.pieces)))
+        while todo:
+            region = todo.pop(0)
+            low, high, is_sparse, size = self._measured(region)
             if not size:
                 continue
             if size > ALWAYS and self.size + size > self.budget:
-                self.left_out += size
+                todo = self._without_widest(region) + todo
             elif is_sparse:
                 self._pad(write, 0)
                 self._place(region, "dense", self.size, low)
@@ -82,9 +80,24 @@ class Memory:
                 for at in range(low, high, _BLOCK):
                     self._put(write, _at(at, min(_BLOCK, high - at)))
 
-    def _regions(self) -> list[list[int]]:
-        """Part the pieces into groups that overlap, those that matter most first."""
-        order = sorted(range(len(self.pieces)), key=lambda n: self.pieces[n].low)
+    def _measured(self, region: list[int]) -> tuple[int, int, bool, int]:
+        """Return where a region begins and ends, and how many bytes of it are worth keeping."""
+        low = min(self.pieces[n].low for n in region)
+        high = max(self.pieces[n].high for n in region)
+        seen = self.pieces[region[0]].seen
+        is_sparse = len(region) == 1 and seen * 2 < high - low
+        return low, high, is_sparse, seen if is_sparse else high - low
+
+    def _without_widest(self, region: list[int]) -> list[list[int]]:
+        """Keep of a region that is too big its smaller pieces: the slice, not the whole."""
+        widest = max(self.pieces[n].high - self.pieces[n].low for n in region)
+        left = [n for n in region if self.pieces[n].high - self.pieces[n].low < widest]
+        self.left_out += widest
+        return self._regions(left)
+
+    def _regions(self, numbers: Iterable[int]) -> list[list[int]]:
+        """Part pieces into groups that overlap, those that matter most first."""
+        order = sorted(numbers, key=lambda n: self.pieces[n].low)
         regions: list[list[int]] = []
         end = -1
         for number in order:

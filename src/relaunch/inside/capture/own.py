@@ -6,7 +6,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 _HERE = __file__.rpartition("/")[0].rpartition("/")[0] + "/"
@@ -44,14 +44,15 @@ def module_file(module: object) -> str:
     return found if isinstance(found, str) else ""
 
 
-def libraries(own: Own, names: Sequence[str]) -> list[str]:
-    """Name the loaded modules that are no code of the user, in the order in which they came."""
-    found = []
-    for name in names:
-        module = sys.modules.get(name)
-        spec = getattr(module, "__spec__", None)
-        if spec is None or getattr(spec, "origin", None) in (None, "built-in", "frozen"):
+def modules(own: Own) -> tuple[list[str], dict[str, str]]:
+    """Name the loaded modules that are libraries, in their order; and the user's, with their files."""
+    found: list[str] = []
+    mine: dict[str, str] = {}
+    for name, module in list(sys.modules.items()):
+        if own.has_module(module):
+            mine[name] = module_file(module)
             continue
-        if name.partition(".")[0] not in ("__main__", "__mp_main__") and not own.has_module(module):
+        spec = getattr(module, "__spec__", None)
+        if spec is not None and getattr(spec, "origin", None) not in (None, "built-in", "frozen"):
             found.append(name)
-    return found
+    return found, mine

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
+    from relaunch.inside.replay.edits import Edits
     from relaunch.inside.replay.loaded import Capture
 
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
@@ -22,13 +23,15 @@ class Unready(Exception):
     """A frame cannot be replayed; says why."""
 
 
-def ready(capture: Capture, number: int, how: str) -> Callable[[], Any]:
+def ready(
+    capture: Capture, number: int, how: str, edits: dict[str, Edits]
+) -> Callable[[], Any]:
     """Return what runs the frame, all that it needs loaded; `how` is `call` or `statement`."""
     frame = capture.facts["frames"][number]
     if not frame["kept"]:
         raise Unready("its variables were not kept")
     module = capture.module(frame["module"])
-    capture.set_globals()
+    capture.set_globals(edits)
     if frame["kind"] == "module":
         code = statement.module_code(capture.source(frame["file"]), frame)
         return lambda: exec(code, vars(module))

@@ -8,8 +8,11 @@ import mmap
 import os
 import pickle
 import sys
+import zlib
 
 from relaunch.inside.capture import randoms, rebuild
+from relaunch.inside.replay import oldcode
+from relaunch.inside.replay.edits import Edits
 from relaunch.inside.replay.script import Script
 from relaunch.inside.replay.source import Source
 
@@ -30,6 +33,8 @@ class Capture:
             self.facts: dict[str, Any] = json.load(file)
         self.notes: list[str] = []
         self._sources: dict[str, Source] = {}
+        self._old: dict[str, bytes] | None = None
+        self._is_old = False
         self._script: Script | None = None
         self._secrets = self._known_secrets()
 
@@ -46,6 +51,8 @@ class Capture:
         sys.argv[:] = self.facts["argv"]
         ours = [entry for entry in sys.path if entry not in self.facts["python"]["path"]]
         sys.path[:] = [*map(self.here, self.facts["python"]["path"]), *ours]
+        for name in self.facts["modules"]:
+            sys.modules.pop(name, None)  # a library of that name, where the user has another
         rebuild.session.module = self.module
         rebuild.session.code = self.code
         rebuild.session.memory = Memory(self.folder, self.facts["memory"])
@@ -57,8 +64,34 @@ class Capture:
         """Return a file of the user."""
         path = self.here(path)
         if path not in self._sources:
-            self._sources[path] = Source(path)
+            data = self.old_sources().get(path) if self._is_old else None
+            self._sources[path] = Source(path, data)
         return self._sources[path]
+
+    def old_sources(self) -> dict[str, bytes]:
+        """Return the user's files as they were, by where they are now."""
+        if self._old is None:
+            with open(os.path.join(self.folder, "sources"), "rb") as file:
+                found = pickle.loads(zlib.decompress(file.read()))
+            self._old = {self.here(path): data for path, data in found.items()}
+        return self._old
+
+    def be_old(self) -> None:
+        """Use the code as it was when the call failed."""
+        self._is_old = True
+        oldcode.use(self.old_sources())
+
+    def edits(self) -> dict[str, Edits]:
+        """Return what was edited since, file by file."""
+        found = {}
+        for path, data in {} if self._is_old else self.old_sources().items():
+            try:
+                now = self.source(path)
+                if now.data != data:
+                    found[path] = Edits(Source(path, data), now)
+            except (OSError, SyntaxError):
+                continue
+        return found
 
     def code(self, path: str, qualname: str, first: int) -> CodeType | None:
         """Return the code of a function as it is now; None if it is no longer there."""
@@ -72,7 +105,7 @@ class Capture:
         if name not in ("__main__", "__mp_main__"):
             return importlib.import_module(name)
         if self._script is None:
-            self._script = Script(self.facts["main"], self.here(self.facts["main"]["file"]))
+            self._script = Script(self.facts["main"], self.source(self.facts["main"]["file"]))
             self._script.load()
         return self._script.module
 
@@ -84,8 +117,8 @@ class Capture:
             found: dict[str, Any] = self._unpickler(file.read()).load()
         return found
 
-    def set_globals(self) -> None:
-        """Give the modules of the user the data that they had."""
+    def set_globals(self, edits: dict[str, Edits]) -> None:
+        """Give the modules of the user the data that they had, but for what is edited since."""
         with open(os.path.join(self.folder, "globals.pickle"), "rb") as file:
             unpickler = self._unpickler(file.read())
         for module_name, name, why in self.facts["globals"]:
@@ -97,7 +130,9 @@ class Capture:
             except Exception as error:
                 self.notes.append(f"{module_name} cannot be imported: {error}")
                 continue
-            if not isinstance(value, rebuild.Missing):
+            edit = edits.get(str(getattr(module, "__file__", "")))
+            is_new = edit is not None and name in edit.names and name in vars(module)
+            if not is_new and not isinstance(value, rebuild.Missing):
                 vars(module)[name] = value
         if self._script is not None:
             self._script.finish()

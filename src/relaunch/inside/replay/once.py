@@ -12,6 +12,7 @@ import traceback
 from relaunch.inside import report
 from relaunch.inside.capture.rebuild import NotKept
 from relaunch.inside.replay.call import Unready, ready
+from relaunch.inside.replay.edits import Watched
 from relaunch.inside.replay.loaded import Capture, zeros_note
 from relaunch.inside.replay.statement import NoStatement
 
@@ -33,9 +34,16 @@ def replay(spec: dict[str, Any]) -> int:
     told: dict[str, Any] = {"schema": 1, "ended": "unready", "why": "", "error": None}
     code = UNREADY
     try:
-        run = _prepared(capture, spec)
+        capture.enter()
+        if spec.get("old"):
+            capture.be_old()
+        edits = capture.edits()
+        run = ready(capture, spec["frame"], spec["how"], edits)
+        capture.set_random()
         told["ready_s"] = time.monotonic() - began
-        code = _run(run, spec, told)
+        watched = Watched(edits)
+        code = _run(run, watched, spec, told)
+        told["not_run"] = watched.not_run
     except (Unready, NoStatement) as error:
         told["why"] = str(error)
     except BaseException as error:
@@ -50,19 +58,15 @@ def replay(spec: dict[str, Any]) -> int:
     return code
 
 
-def _prepared(capture: Capture, spec: dict[str, Any]) -> Callable[[], Any]:
-    capture.enter()
-    run = ready(capture, spec["frame"], spec["how"])
-    capture.set_random()
-    return run
-
-
-def _run(run: Callable[[], Any], spec: dict[str, Any], told: dict[str, Any]) -> int:
+def _run(
+    run: Callable[[], Any], watched: Watched, spec: dict[str, Any], told: dict[str, Any]
+) -> int:
     if spec.get("limit"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, spec["limit"])
     try:
-        run()
+        with watched:
+            run()
     except SystemExit as error:
         told.update(ended="exited", why=str(error.code))
         return error.code if isinstance(error.code, int) else int(error.code is not None)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 import sys
 
-from relaunch.inside.replay.source import Source
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
+
+    from relaunch.inside.replay.source import Source
 
 _PLAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
@@ -22,11 +22,11 @@ _PLAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.I
 class Script:
     """The module `__main__` of a replay."""
 
-    def __init__(self, facts: dict[str, Any], path: str) -> None:
-        """Make the module; `path` is where its file is now."""
-        self._source = Source(path)
+    def __init__(self, facts: dict[str, Any], source: Source) -> None:
+        """Make the module of a source."""
+        self._source = source
         self.module: ModuleType = type(sys)("__main__")
-        self.module.__file__ = path
+        self.module.__file__ = source.path
         self.module.__package__ = facts["package"] or None
         vars(self.module)["__builtins__"] = __import__("builtins")
         self._put_off: list[ast.stmt] = []

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _IDLE_S = 600.0
 _LOOK_ROUND_S = 5.0
+_SHOWN = 5
 
 
 def serve(spec: dict[str, Any]) -> int:
@@ -34,7 +35,6 @@ def serve(spec: dict[str, Any]) -> int:
     listener = socket.socket(fileno=3)
     host = Host(spec, listener)
     try:
-        host.prepare()
         host.serve()
     except BaseException as error:
         where.leave_word(spec, error)
@@ -46,8 +46,10 @@ class Host:
     """Has the imports, and the replays that run."""
 
     def __init__(self, spec: dict[str, Any], listener: socket.socket) -> None:
-        """Take what to import: `libraries` and the import `path`."""
+        """Import from `path`, what the replays need."""
         self.spec = spec
+        sys.path[:] = spec["path"]
+        self._asked: set[str] = set()
         self._socket = machine.identity(self._path)
         self._stamps: dict[str, tuple[int, int]] = {}
         self._busy_at = time.monotonic()
@@ -65,10 +67,13 @@ class Host:
 
     # --- imports
 
-    def prepare(self) -> None:
-        """Import the libraries, as far as they can be."""
-        sys.path[:] = self.spec["path"]
-        for name in self.spec["libraries"]:
+    def _import(self, names: list[str], roots: list[str]) -> None:
+        """Import libraries that no replay needed before, as far as they can be."""
+        new = [name for name in names if name not in self._asked]
+        if not new:
+            return
+        self._asked.update(new)
+        for name in new:
             try:
                 importlib.import_module(name)
             except (Exception, SystemExit):
@@ -77,19 +82,12 @@ class Host:
             file = getattr(module, "__file__", None)
             if not isinstance(file, str):
                 continue
-            if self._is_own(file):
+            if _is_own(file, roots):
                 del sys.modules[name]  # a library loaded something of the user's
             else:
                 self._stamps[file] = _stamp(file)
-        cuda = sys.modules.get("torch.cuda")
-        if cuda is not None and cuda.is_initialized():
-            raise RuntimeError("a library uses the GPU as soon as it is imported")
         gc.collect()
         gc.freeze()
-
-    def _is_own(self, file: str) -> bool:
-        inner = [file[len(root) :] for root in self.spec["roots"] if file.startswith(f"{root}/")]
-        return bool(inner) and not any("-packages/" in one for one in inner)
 
     def _stale(self) -> str:
         """Name a library that changed since it was imported; empty if none did."""
@@ -136,6 +134,11 @@ class Host:
             self._end()
             self._board.say(peer, {"refused": stale or "it is ending"})
             return
+        self._import(message["libraries"], message["roots"])
+        cuda = sys.modules.get("torch.cuda")
+        if cuda is not None and cuda.is_initialized():
+            self._board.say(peer, {"refused": "a library uses the GPU when it is imported"})
+            return
         pid = os.fork()
         if not pid:
             _be_replay(message, fds)
@@ -162,16 +165,31 @@ class Host:
         return {
             "kind": "imports",
             "program": ["rl", "replay"],
-            "cwd": self.spec["cwd"],
+            "cwd": "",
             "pid": os.getpid(),
             "snapshots": [],
             "modules": len(sys.modules),
-            "packages": self.spec["packages"],
+            "packages": _largest(),
             "bytes": machine.memory_of(os.getpid())[0],
             "ends_after_s": _IDLE_S,
             "idle_s": time.monotonic() - self._busy_at,
             "running": len(self._runs),
         }
+
+
+def _is_own(file: str, roots: list[str]) -> bool:
+    inner = [file[len(root) :] for root in roots if file.startswith(f"{root}/")]
+    return bool(inner) and not any("-packages/" in one for one in inner)
+
+
+def _largest() -> list[str]:
+    """Name the packages with most modules."""
+    counts: dict[str, int] = {}
+    for name in sys.modules:
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names:
+            counts[top] = counts.get(top, 0) + 1
+    return sorted(counts, key=lambda name: -counts[name])[:_SHOWN]
 
 
 def _kill_group(pid: int) -> None:

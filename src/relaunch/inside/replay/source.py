@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 class Source:
     """One file."""
 
-    def __init__(self, path: str) -> None:
-        """Read it; OSError or SyntaxError if that cannot be."""
+    def __init__(self, path: str, data: bytes | None = None) -> None:
+        """Read it, unless there is other `data`; OSError or SyntaxError if that cannot be."""
         self.path = path
-        with open(path, "rb") as file:
-            self.data = file.read()
+        if data is None:
+            with open(path, "rb") as file:
+                data = file.read()
+        self.data = data
         self.tree = ast.parse(self.data, path)
         self._code: CodeType | None = None
 

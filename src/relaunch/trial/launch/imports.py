@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _TRIES = 3
 _GRACE_S = 1.0
-_SHOWN = 6
 _BLOCK = 1 << 16
 
 
@@ -57,14 +56,22 @@ def key_of(call: Call) -> str:
         python["executable"],
         python["version"],
         *python["options"],
-        call.cwd,
-        *python["path"],
+        *library_path(call),
         call.identity,
-        *call.libraries,
         RUNNER,
     ]
     text = "\0".join(parts).encode("utf-8", "surrogateescape")
     return blake2b(text, digest_size=8).hexdigest()
+
+
+def library_path(call: Call) -> list[str]:
+    """Return where libraries are found: without the user's own folders, so that all share one."""
+    roots = tuple(f"{root.rstrip('/')}/" for root in call.roots if root)
+    return [
+        entry
+        for entry in call.python["path"]
+        if "-packages" in entry or not f"{entry}/".startswith(roots)
+    ]
 
 
 def _connected(run: str, key: str) -> Link | None:
@@ -89,15 +96,11 @@ def _started(call: Call, run: str, key: str) -> Link:
             serve = {
                 "run": run,
                 "key": key,
-                "cwd": call.cwd,
-                "path": list(python["path"]),
-                "libraries": list(call.libraries),
-                "packages": packages(call.libraries)[:_SHOWN],
-                "roots": list(call.roots),
+                "path": library_path(call),
             }
             start_detached(
                 [python["executable"], *python["options"], RUNNER, dumps({"serve": serve})],
-                cwd=call.cwd,
+                cwd="/",
                 env=without_hook(call.env),
                 inherited=listener.fileno(),
             )
@@ -106,22 +109,20 @@ def _started(call: Call, run: str, key: str) -> Link:
     return Link(socket_path(run, key), timeout_s=None)
 
 
-def packages(libraries: Any) -> list[str]:
-    """Name the packages among modules that take longest to import, as far as that is known."""
-    counts: dict[str, int] = {}
-    for name in libraries:
-        top = name.partition(".")[0]
-        counts[top] = counts.get(top, 0) + 1
-    return sorted(counts, key=lambda name: -counts[name])
-
-
 def _run_on(
     link: Link, call: Call, spec: Mapping[str, Any], *, limit_s: float | None, shown: bool
 ) -> Status | None:
     """Let the process fork for us, and collect what it prints; None if it refuses."""
     umask = os.umask(0o077)
     os.umask(umask)
-    message = {"op": "replay", "spec": spec, "env": without_hook(call.env), "umask": umask}
+    message = {
+        "op": "replay",
+        "spec": spec,
+        "env": without_hook(call.env),
+        "umask": umask,
+        "libraries": list(call.libraries),
+        "roots": list(call.roots),
+    }
     if shown:
         link.send(message, (0, 1, 2))
         return _shown(link)

@@ -37,6 +37,8 @@ class Call(Record):
     cwd: str
     moved: tuple[tuple[str, str], ...] = ()
     """Folders of then, and where they are now."""
+    old: bool = False
+    """With the code as it was when the call failed, not as it is now."""
     libraries: Sequence[str] = ()
     """Modules that are no code of the user, in the order in which they were imported."""
     roots: Sequence[str] = ()
@@ -66,6 +68,8 @@ class Replayed(Record):
     error: dict[str, Any] | None = None
     """The exception, as the hook describes one."""
     notes: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
+    """Functions that were edited since, and are no part of the replay."""
     took_s: float = 0.0
     exit_code: int = 0
     output: tuple[tuple[int, bytes], ...] = ()
@@ -91,6 +95,7 @@ def replay(
             "capture": call.capture,
             "frame": call.frame,
             "how": call.how,
+            "old": call.old,
             "moved": [list(pair) for pair in call.moved],
             "result": result,
             "limit": None if pdb else limit_s,
@@ -154,6 +159,7 @@ def read_result(path: str) -> Replayed:
             needs=str(told.get("needs") or ""),
             error=told.get("error"),
             notes=tuple(map(str, told.get("notes") or ())),
+            not_run=tuple(map(str, told.get("not_run") or ())),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return Replayed(ended="unready", why="it ended before it could say what happened")
