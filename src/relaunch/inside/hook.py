@@ -105,18 +105,22 @@ def _forked():
 
 def _be_worker():
     try:
-        _private().load("capture.workers").watch(_keep)
+        _private().load("capture.workers").watch(_keep_of_worker)
     except Exception:
         pass
 
 
-def _keep(error, who):
+def _keep_of_worker(error, who):
+    _keep(error, who, True)
+
+
+def _keep(error, who, is_worker=False):
     """Keep the call that failed with its arguments, in the folder of the trial."""
     if _keeps() and not isinstance(error, (SystemExit, KeyboardInterrupt)):
         directory = getattr(sys, "_relaunch_reports", _directory)
         traceback = getattr(error, "__traceback__", None)
         hooked = _private().load("capture.hooked")
-        hooked.failed(error, traceback, who, directory, _report(), _environ)
+        hooked.failed(error, traceback, who, is_worker, directory, _environ)
 
 
 def _private():

@@ -71,11 +71,21 @@ def function(keeper: Keeper, thing: Any) -> Reduced:
     )
     file = keeper.source_of(code, names)
     if file and is_module:
-        place = (module, file, code.co_qualname, code.co_firstlineno, thing.__name__, cells)
+        place = (module, file, code.co_qualname, where(code), thing.__name__, cells)
         return rebuild.function, place, state, None, None, rebuild.set_function
     data = _marshalled(code)
     by_value = (data, module if is_module else "", thing.__name__, cells)
     return rebuild.function_by_value, by_value, state, None, None, rebuild.set_function
+
+
+def where(code: Any) -> tuple[int, int, tuple[str, ...], bytes]:
+    """Say where in its file a function begins, and what tells it from others there: two lambdas
+    on a line have one name.
+    """
+    first = code.co_firstlineno
+    columns = [at for line, _, at, _ in code.co_positions() if line == first and at is not None]
+    count = code.co_argcount + code.co_kwonlyargcount
+    return first, min(columns, default=0), code.co_varnames[:count], code.co_code
 
 
 def _marshalled(code: Any) -> bytes:

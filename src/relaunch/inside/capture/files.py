@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MOST_COPIED = 4 << 20
 """A file that will be gone is kept by value up to this size."""
+MOST_SEARCHED = 16 << 20
 _GOING = ("/tmp/", "/var/tmp/", "/dev/shm/")
 
 
@@ -63,11 +64,38 @@ def _position(stream: Any, writes: bool) -> int:
     try:
         if writes:
             return int(posix.lseek(stream.fileno(), 0, 1))
-        if hasattr(stream, "buffer"):
-            stream.flush()  # lets a text file tell its place again, which iterating forbids
         return int(stream.tell())
+    except OSError:
+        pass  # who iterates over a text file cannot be told
     except Exception:
         return 0
+    try:
+        return _position_by_rest(stream)
+    except Exception:
+        return 0
+
+
+def _position_by_rest(stream: Any) -> int:
+    """Say where in a text file the next line begins, by reading what is left of it.
+
+    On a description of its own: the program shares the other one, and reads on.
+    """
+    posix = sys.modules["posix"]
+    fd = stream.fileno()
+    size = posix.fstat(fd).st_size
+    at = posix.lseek(fd, 0, 1)
+    if size > MOST_SEARCHED:
+        return int(stream.buffer.tell())
+    own = posix.open(f"/proc/self/fd/{fd}", posix.O_RDONLY)
+    posix.lseek(own, at, 0)
+    posix.dup2(own, fd)
+    posix.close(own)
+    rest = len(stream.read())
+    text = posix.pread(fd, size, 0).decode(stream.encoding, stream.errors)
+    wanted = before = len(text) - text.count("\r\n") - rest
+    while (more := wanted + text.count("\r\n", 0, before)) != before:  # read as one character
+        before = more
+    return len(text[:before].encode(stream.encoding, stream.errors))
 
 
 def _content_if_going(stream: Any, path: str) -> bytes | None:
@@ -118,11 +146,12 @@ def _copied(facts: dict[str, Any]) -> Any:
     """Return a file without a name in the user's folders, filled as the one it stands for."""
     import tempfile
 
-    made = tempfile.NamedTemporaryFile(prefix="replay-")
+    made: Any = tempfile.TemporaryFile(prefix="replay-")
     content = facts["content"]
     if content is None:
         with open(facts["path"], "rb") as source:
             content = source.read(MOST_COPIED)
     made.write(content)
     made.flush()
-    return made.file
+    made.raw.name = facts["name"]
+    return made

@@ -64,7 +64,6 @@ class Kept:
             "qualname": code.co_qualname,
             "first": code.co_firstlineno,
             "line": self.line,
-            "last": max((line for _, _, line in code.co_lines() if line), default=self.line),
             "module": self.module,
             "kind": self.kind,
             "flags": code.co_flags,

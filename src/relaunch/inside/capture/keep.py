@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 
+from relaunch.inside import report
 from relaunch.inside.capture import aside, randoms
 from relaunch.inside.capture.frames import chosen, depth_of, globals_read
 from relaunch.inside.capture.keeper import Keeper, OutOfTime
@@ -25,7 +26,7 @@ from relaunch.inside.capture.secrets import Secrets
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import posix
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -38,22 +39,20 @@ BUDGET, LIMIT_S = 64 << 20, 5.0
 """What a capture takes at most, unless told otherwise."""
 MOST_PER_PROCESS, MOST = 3, 12
 _GRACE_S = 1.0
-_MOST_TEXT, _MOST_SOURCE = 40_000, 4 << 20
+_MOST_SOURCE = 4 << 20
 _LITTLE = 1 << 20
 """The budget of a process that ran out of memory."""
 _clock = time.monotonic
-_state: dict[str, Any] = {"pid": 0, "count": 0, "spent_s": 0.0, "kept": set()}
+_state: dict[str, Any] = {"pid": 0, "count": 0, "spent_s": 0.0}
 
 
 class Place:
-    """Where captures go, what they may take, and what the hook lends for it."""
+    """Where captures go, and what they may take."""
 
     def __init__(
         self,
         folder: str,
         *,
-        describe: Callable[[BaseException, Any], dict[str, Any]],
-        to_json: Callable[[Any], str],
         environ: Mapping[str, str] | None = None,
         secrets: Sequence[str] = (),
         roots: Sequence[str] = (),
@@ -62,19 +61,32 @@ class Place:
     ) -> None:
         """Write below `folder`; `secrets` are names in `environ`."""
         self.folder, self.roots, self.budget, self.limit_s = folder, roots, budget, limit_s
-        self.describe, self.to_json = describe, to_json
         self.environ, self.secrets = environ or {}, secrets
 
 
-def keep(error: BaseException, tb: TracebackType | None, place: Place, who: str = "") -> list[str]:
-    """Keep the calls that an exception passed; returns the folders that were written.
+def capture(error: BaseException, folder: str, who: str = "", **more: Any) -> list[str]:
+    """Keep the calls that an exception passed, below `folder`; returns the names of what was written.
+
+    For one who catches it, as a test runner. `who` is shown with it; `more` are for the `Place`.
+    """
+    return keep(error, error.__traceback__, Place(folder, **more), who, most=1 << 30)
+
+
+def keep(
+    error: BaseException,
+    tb: TracebackType | None,
+    place: Place,
+    who: str = "",
+    most: int = MOST_PER_PROCESS,
+) -> list[str]:
+    """Keep the calls that an exception passed; returns the names of the folders that were written.
 
     `who` names the thread or worker that failed. Of a group, each of its first members is kept.
     """
     found = []
     for one, its_tb in _leaves(error, tb, 3):
-        name = _next(one)
-        if not name:
+        name = _next(most)
+        if not name or len(_listed(place.folder)) >= max(MOST, most):
             continue
         began = _clock()
         try:
@@ -103,16 +115,21 @@ def _leaves(
     return found[: most + 1]
 
 
-def _next(error: BaseException) -> str:
+def _listed(folder: str) -> list[str]:
+    try:
+        return posix.listdir(folder)
+    except OSError:
+        return []
+
+
+def _next(most: int) -> str:
     """Return the name for one more capture of this process; empty if it has enough."""
     pid = posix.getpid()
     if _state["pid"] != pid:  # forked
-        _state.update(pid=pid, count=0, spent_s=0.0, kept=set())
-    kept = _state["kept"]
-    full = _state["count"] >= MOST_PER_PROCESS or _state["spent_s"] > 2 * LIMIT_S
-    if full or id(error) in kept:
+        _state.update(pid=pid, count=0, spent_s=0.0)
+    is_late = _state["spent_s"] > 2 * LIMIT_S and most <= MOST
+    if _state["count"] >= most or is_late:
         return ""
-    kept.add(id(error))
     _state["count"] += 1
     return f"{pid}-{_state['count']}"
 
@@ -137,8 +154,9 @@ class _Work:
         """Write everything beside its place, then put it there."""
         began = _clock()
         frames = chosen(self.tb, self.own)
-        if not frames or not self._make_folder():
+        if not frames:
             return
+        self._make_folder()
         from relaunch.inside.capture import rebuild
 
         sys.modules[NAME] = rebuild  # where pickle looks whether a name is what it says
@@ -155,31 +173,22 @@ class _Work:
         facts["took_s"] = _clock() - began
         facts["out_of_time"] = self.out_of_time
         facts["secrets"] = self.secrets.table
-        text = self.place.to_json(self.secrets.hide_texts(facts))
+        text = report.to_json(self.secrets.hide_texts(facts))
         self._put("facts.json", text.encode("ascii", "replace"), hide=False)
         posix.rename(self.temp, f"{self.place.folder}/{self.name}")
 
-    def _make_folder(self) -> bool:
+    def _make_folder(self) -> None:
         folder = self.place.folder
         try:
             posix.mkdir(folder, 0o700)
         except FileExistsError:
             pass
-        if len(posix.listdir(folder)) >= MOST:
-            return False
         self.temp = f"{folder}/.{self.name}.tmp"
         posix.mkdir(self.temp, 0o700)
-        return True
 
     # --- the parts
 
     def _facts(self, frames: list[Kept]) -> dict[str, Any]:
-        texts: dict[str, str] = {}
-        told = []
-        for kept in frames:
-            one = kept.facts()
-            one["text"] = _text(kept, one["last"], texts)
-            told.append(one)
         libraries, mine = modules(self.own)
         self.files = {*mine.values(), *(kept.file for kept in frames)}
         main = sys.modules.get("__main__")
@@ -189,8 +198,8 @@ class _Work:
             "when": time.time(),
             "pid": int(self.name.partition("-")[0]),
             "who": self.who,
-            "error": self.place.describe(self.error, self.tb),
-            "frames": told,
+            "error": report.described(self.error, self.tb),
+            "frames": [kept.facts() for kept in frames],
             "depth": depth_of(self.tb),
             "python": {
                 "executable": sys.executable,
@@ -330,16 +339,6 @@ def _stamp(file: str) -> list[int]:
     except OSError:
         return []
     return [found.st_mtime_ns, found.st_size]
-
-
-def _text(kept: Kept, last: int, texts: dict[str, str]) -> str:
-    """Return the lines of a function as they were; of a module, those around the place."""
-    if kept.file not in texts:
-        texts[kept.file] = _read(kept.file).decode("utf-8", "replace")
-    lines = texts[kept.file].split("\n")
-    first = kept.code.co_firstlineno if not kept.is_module else max(1, kept.line - 200)
-    end = last if not kept.is_module else kept.line + 200
-    return "\n".join(lines[first - 1 : end])[:_MOST_TEXT]
 
 
 def _read(file: str) -> bytes:

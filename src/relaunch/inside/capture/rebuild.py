@@ -184,11 +184,11 @@ def environ() -> Any:
 
 
 def function(
-    module_name: str, file: str, qualname: str, first: int, name: str, cells: dict[str, int]
+    module_name: str, file: str, qualname: str, where: Any, name: str, cells: dict[str, int]
 ) -> Any:
     """Make a function of the code that is in the source now, its cells empty."""
     home = module(module_name)
-    code = session.code(file, qualname, first)
+    code = session.code(file, qualname, *where)
     if code is None or isinstance(home, Missing):
         return Missing(f"{qualname}, which is no longer in {file}")
     return _made(code, vars(home), name, cells)

@@ -32,12 +32,15 @@ def ready(
         raise Unready("its variables were not kept")
     module = capture.module(frame["module"])
     capture.set_globals(edits)
+    source = capture.source(frame["file"])
+    line = capture.line_now(frame["file"], frame["line"])
     if frame["kind"] == "module":
-        code = statement.module_code(capture.source(frame["file"]), frame)
+        code = statement.module_code(source, line)
         return lambda: exec(code, vars(module))
     variables = capture.variables(number)
     if how == "statement":
-        code = statement.function_code(capture.source(frame["file"]), frame, [*variables])
+        first = capture.line_now(frame["file"], frame["first"])
+        code = statement.function_code(source, frame, first, line, [*variables])
         values = {name: variables[name] for name in _parameters(code) if name in variables}
         return _running(_function(code, vars(module), variables, None), [], values)
     code = _current(capture, frame)

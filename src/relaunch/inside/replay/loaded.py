@@ -14,7 +14,7 @@ from relaunch.inside.capture import randoms, rebuild
 from relaunch.inside.replay import oldcode
 from relaunch.inside.replay.edits import Edits
 from relaunch.inside.replay.script import Script
-from relaunch.inside.replay.source import Source
+from relaunch.inside.replay.source import Source, lines_of, moved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Capture:
         self._sources: dict[str, Source] = {}
         self._old: dict[str, bytes] | None = None
         self._is_old = False
+        self._lines: dict[str, tuple[list[str], list[str]]] = {}
         self._script: Script | None = None
         self._secrets = self._known_secrets()
 
@@ -93,12 +94,23 @@ class Capture:
                 continue
         return found
 
-    def code(self, path: str, qualname: str, first: int) -> CodeType | None:
+    def code(self, path: str, qualname: str, first: int, *more: Any) -> CodeType | None:
         """Return the code of a function as it is now; None if it is no longer there."""
         try:
-            return self.source(path).find_code(qualname, first)
+            return self.source(path).find_code(qualname, self.line_now(path, first), *more)
         except (OSError, SyntaxError):
             return None
+
+    def line_now(self, path: str, line: int) -> int:
+        """Return where a line of then is now."""
+        path = self.here(path)
+        old = self.old_sources().get(path)
+        now = self.source(path)
+        if old is None or old == now.data:
+            return line
+        if path not in self._lines:
+            self._lines[path] = lines_of(old), now.lines
+        return moved(line, *self._lines[path])
 
     def module(self, name: str) -> ModuleType:
         """Import a module; the program itself is one of them."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from relaunch.inside.capture.code import where
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType
+    from typing import Any
 
     Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -27,8 +30,8 @@ class Source:
 
     @property
     def lines(self) -> list[str]:
-        """The lines, as the capture keeps them too."""
-        return self.data.decode("utf-8", "replace").split("\n")
+        """The lines, without their ends."""
+        return lines_of(self.data)
 
     @property
     def code(self) -> CodeType:
@@ -37,10 +40,24 @@ class Source:
             self._code = compile(self.data, self.path, "exec", dont_inherit=True)
         return self._code
 
-    def find_code(self, qualname: str, first: int) -> CodeType | None:
-        """Return the code of a function; of several with one name the one nearest to a line."""
-        found = [code for code in _codes(self.code) if code.co_qualname == qualname]
-        return min(found, key=lambda code: abs(code.co_firstlineno - first), default=None)
+    def find_code(
+        self, qualname: str, first: int, column: int = 0, arguments: Any = None, body: bytes = b""
+    ) -> CodeType | None:
+        """Return the code of a function; of several with one name the one nearest to a place.
+
+        Of two lambdas on a line, the one that is as it was, or takes what it took.
+        """
+
+        def far(code: CodeType) -> tuple[int, bool, bool, int]:
+            line, at, its_arguments, its_body = where(code)
+            is_other = its_body != body
+            return abs(line - first), is_other, its_arguments != arguments, abs(at - column)
+
+        return min(
+            (code for code in _codes(self.code) if code.co_qualname == qualname),
+            key=far,
+            default=None,
+        )
 
     def find_definition(self, qualname: str, first: int) -> Definition | None:
         """Return the definition of a function; of several the one nearest to a line."""
@@ -73,16 +90,19 @@ def first_line(node: ast.AST) -> int:
     return int((decorators[0] if decorators else node).lineno)  # type: ignore[attr-defined]
 
 
-def moved(line: int, old: list[str], old_first: int, new: list[str], new_first: int) -> int:
+def lines_of(data: bytes) -> list[str]:
+    """Part a source into lines."""
+    return data.decode("utf-8", "replace").split("\n")
+
+
+def moved(line: int, old: list[str], new: list[str]) -> int:
     """Return where a line of a text is in its edited version; of a changed line, what replaced it."""
-    at = line - old_first
-    if old == new:
-        return new_first + at
     from difflib import SequenceMatcher
 
+    at = line - 1
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if i1 <= at < i2:
             if tag == "equal":
-                return new_first + j1 + at - i1
-            return new_first + max(0, min(j1 + at - i1, j2 - 1))
-    return new_first + min(at, len(new) - 1)
+                return j1 + at - i1 + 1
+            return max(0, min(j1 + at - i1, j2 - 1)) + 1
+    return min(line, len(new))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from relaunch.inside.replay.source import Source, first_line, moved
+from relaunch.inside.replay.source import Source, first_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,26 +22,27 @@ class NoStatement(Exception):
     """There is no statement to run at that place."""
 
 
-def module_code(source: Source, frame: dict[str, Any]) -> CodeType:
-    """Return the code of the statement at which a module failed."""
-    lines = source.lines
-    begin = max(1, frame["line"] - 200)
-    old = frame["text"].split("\n")
-    line = moved(frame["line"], old, begin, lines[begin - 1 : begin - 1 + len(old)], begin)
+def module_code(source: Source, line: int) -> CodeType:
+    """Return the code of the statement at a line of a module."""
     statement = _alone(_innermost(source.tree.body, line), line)
     tree = ast.Module(body=[statement], type_ignores=[])
     return compile(ast.fix_missing_locations(tree), source.path, "exec", dont_inherit=True)
 
 
-def function_code(source: Source, frame: dict[str, Any], variables: list[str]) -> CodeType:
-    """Return the code of a function that takes the variables and runs the one statement."""
-    node = source.find_definition(frame["qualname"], frame["first"])
+def function_code(
+    source: Source, frame: dict[str, Any], first: int, line: int, variables: list[str]
+) -> CodeType:
+    """Return the code of a function that takes the variables and runs the statement at a line.
+
+    It begins at `first`, as both are now.
+    """
+    node = source.find_definition(frame["qualname"], first)
     if node is None:
         raise NoStatement(f"{frame['qualname']} is no longer in {source.path}")
     if isinstance(node, ast.Lambda):
         body: list[ast.stmt] = [ast.copy_location(ast.Return(value=node.body), node.body)]
     else:
-        body = _body(source, node, frame)
+        body = [*_declarations(node), _alone(_innermost(node.body, line), line)]
     names = [name for name in variables if name.isidentifier() and name != "__class__"]
     first = [name for name in frame["positional"][:1] if name in names]
     rest = [name for name in names if name not in first]
@@ -65,15 +66,6 @@ def function_code(source: Source, frame: dict[str, Any], variables: list[str]) -
 
 def _inner(code: CodeType) -> CodeType:
     return next(const for const in code.co_consts if isinstance(const, type(code)))
-
-
-def _body(source: Source, node: Any, frame: dict[str, Any]) -> list[ast.stmt]:
-    begin, lines = first_line(node), source.lines
-    old = frame["text"].split("\n")
-    new = lines[begin - 1 : node.end_lineno]
-    line = moved(frame["line"], old, frame["first"], new, begin)
-    statement = _alone(_innermost(node.body, line), line)
-    return [*_declarations(node), statement]
 
 
 def _innermost(body: list[ast.stmt], line: int) -> ast.stmt:
