@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from relaunch.session.captures import Capture
-    from relaunch.session.replay import Report, Tried, Tries
+    from relaunch.session.project import Project
+    from relaunch.session.replay import Report, Tried, Tries, Wish
 
 EXAMPLES = """\
 Examples
@@ -53,9 +54,9 @@ def main(args: Namespace) -> int:
         trial, found = captures(project, args.trial)
         return _list(trial.id, found, args)
     limit_s = None if args.limit is None else seconds(args.limit, "--limit")
-    wish = Wish(
-        trial=args.trial, frame=args.frame, limit_s=limit_s, fresh=args.fresh, pdb=args.pdb
-    )
+    wish = Wish(trial=args.trial, frame=args.frame, limit_s=limit_s, fresh=args.fresh, pdb=args.pdb)
+    if args.one_liner:
+        return _one_liner(project, wish)
     if args.pdb and args.json:
         raise UsageError("--pdb talks to a person, --json does not", hint="rl replay --pdb")
     lines = _Lines(quiet=args.json)
@@ -65,6 +66,17 @@ def main(args: Namespace) -> int:
     else:
         _show(report, lines)
     return exit_code(report)
+
+
+def _one_liner(project: Project, wish: Wish) -> int:
+    from relaunch.session.oneliner import one_liner
+
+    found = one_liner(project, wish, _Lines(quiet=True).tell)
+    for note in found.notes:
+        draw.remark(f"rl: {note}")
+    words = draw.quoted([*found.argv])
+    draw.say(f"cd {draw.quote(found.cwd)} && {words}\n")
+    return 0
 
 
 def exit_code(report: Report) -> int:

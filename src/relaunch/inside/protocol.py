@@ -18,6 +18,8 @@ ROOTS = "RELAUNCH_ROOTS"
 """Folders of the user's own code, as on a search path."""
 SCHEMA = 1
 """Value of `schema` in each report; raised when a field changes its meaning."""
+CAPTURE_SCHEMA = 1
+"""Value of `schema` in the facts of a kept call; another one is not replayed."""
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 """Directory in front of PYTHONPATH; holds nothing but our `sitecustomize`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, RelaunchError
+from relaunch.inside.protocol import CAPTURE_SCHEMA
 from relaunch.journal.store import read_json, write_file, write_json
 from relaunch.record import Record
 from relaunch.textfile import read_text
@@ -56,7 +57,7 @@ def captures_of(trial: Trial) -> list[Capture]:
         path = os.path.join(folder, name)
         try:
             facts = read_json(os.path.join(path, "facts.json"))
-            if facts is not None and facts["frames"]:
+            if facts is not None and facts["schema"] == CAPTURE_SCHEMA and facts["frames"]:
                 seen = read_json(os.path.join(path, _FOUND)) or {}
                 found.append(Capture(path=path, facts=facts, found=seen))
         except (JournalError, KeyError):

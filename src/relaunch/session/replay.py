@@ -20,12 +20,14 @@ from relaunch.trial.signature.read import identify
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
 
     from relaunch.journal.store import Trial
     from relaunch.outcome import Signature
     from relaunch.session.captures import Capture
     from relaunch.session.project import Project
+
+    Found = TypeVar("Found")
 
 SAME, ALMOST, OTHER, GONE, NEITHER = "same", "almost", "other", "gone", "neither"
 """Fails as it did; so, but with other numbers; fails otherwise; no longer; cannot be said."""
@@ -177,9 +179,9 @@ class Replays:
             return Tried(choice=choice, verdict=GONE, replayed=replayed)
         if replayed.ended != "raised" or replayed.error is None or replayed.needs:
             return Tried(choice=choice, verdict=NEITHER, replayed=replayed)
-        then = _from(self.capture.facts, choice.frame)
+        then = from_frame(self.capture.facts, choice.frame)
         now = replayed.error
-        was, found = self._signature(then), self._signature(now)
+        was, found = self.signature(then), self.signature(now)
         line = _place(then) == _place(now)
         verdict = OTHER
         if was.digest == found.digest:
@@ -189,11 +191,10 @@ class Replays:
             choice=choice, verdict=verdict, replayed=replayed, title=found.title, same_line=line
         )
 
-    def _signature(self, error: Mapping[str, Any]) -> Signature:
+    def signature(self, error: Mapping[str, Any]) -> Signature:
+        """Return the identity of an error as the hook describes it."""
         report = {"started": 0, "exceptions": [error]}
-        found = identify(
-            text="", exit_code=1, signal=None, reports=[report], project=self.project
-        )
+        found = identify(text="", exit_code=1, signal=None, reports=[report], project=self.project)
         assert found is not None  # with an exit code of 1 there is a failure
         return found
 
@@ -207,7 +208,7 @@ def best(tried: list[Tried]) -> Tried | None:
     return None
 
 
-def _from(facts: Mapping[str, Any], number: int) -> dict[str, Any]:
+def from_frame(facts: Mapping[str, Any], number: int) -> dict[str, Any]:
     """Return the error as it looks from a frame on: a replay knows nothing of those outside."""
     error = dict(facts["error"])
     frames = error["frames"]
@@ -260,33 +261,43 @@ class Report(Record):
 
 def run_replay(project: Project, wish: Wish, tell: Callable[[Tries | Tried], object]) -> Report:
     """Replay the call of a failed trial."""
+    trial, found = captures(project, wish.trial)
+
+    def act(env: Mapping[str, str], roots: tuple[str, ...]) -> Report:
+        return Replaying(trial, env, roots, wish, tell).run(found)
+
+    return in_its_world(project, trial, act)
+
+
+def in_its_world(
+    project: Project, trial: Trial, act: Callable[[Mapping[str, str], tuple[str, ...]], Found]
+) -> Found:
+    """Do something in the environment of a trial, its config set in place."""
     from relaunch.session.place import Place
     from relaunch.session.plan import check_secrets_given, recipe_of
 
-    trial, found = captures(project, wish.trial)
     check_secrets_given(trial, {})
     place = Place(project, recipe_of(trial, project).but(frozen=False), tell=lambda _: None)
     try:
         place.use_clones()
-        session = _Session(project, trial, place.env, place.roots, wish, tell)
-        return session.run(found)
+        return act(place.env, place.roots)
     finally:
         place.close()
 
 
-class _Session:
+class Replaying:
     """One `rl replay` on its way."""
 
     def __init__(
         self,
-        project: Project,
         trial: Trial,
         env: Mapping[str, str],
         roots: tuple[str, ...],
         wish: Wish,
         tell: Callable[[Tries | Tried], object],
     ) -> None:
-        self.project, self.trial, self.env, self.roots = project, trial, env, roots
+        """Run in this environment; `roots` are those of the user's code."""
+        self.trial, self.env, self.roots = trial, env, roots
         self.wish, self.tell = wish, tell
         took = float((trial.end or {}).get("duration_s") or 0.0)
         self.limit_s = wish.limit_s or min(_MOST_S, max(_LEAST_S, took / 10))
@@ -304,7 +315,7 @@ class _Session:
         for capture in found:
             edited = bool(changed_since(capture))
             # Which call reproduces the failure is a question to the code that failed.
-            tried = self._replays(capture, old=edited).search(self.tell)
+            tried = self.replays_of(capture, old=edited).search(self.tell)
             chosen = best(tried)
             if chosen is not None:
                 again = edited or self.wish.pdb
@@ -324,7 +335,8 @@ class _Session:
                     return capture, Choice(frame=number, how=_HOW[frames[number]["kind"]][0])
         raise UsageError(f"no frame `{word}`", hint=f"rl replay {self.trial.id} --list")
 
-    def _replays(self, capture: Capture, *, old: bool = False) -> Replays:
+    def replays_of(self, capture: Capture, *, old: bool = False) -> Replays:
+        """Return what runs the calls of a capture."""
         return Replays(
             capture,
             env=self.env,
@@ -349,7 +361,7 @@ class _Session:
         choice: Choice,
         known: Tried | None = None,
     ) -> Report:
-        replays = self._replays(capture)
+        replays = self.replays_of(capture)
         replays.limit_s = self.wish.limit_s or _MOST_S  # one that is mended runs for longer
         pdb = self.wish.pdb
         final = known or replays.try_one(choice, shown=pdb, pdb=pdb)

@@ -34,8 +34,6 @@ VALUES: dict = {}
 GONE = {"socket", "generator that runs", "match", "context variable", "executor", "broken reduce"}
 
 
-
-
 def use(name, value, twin, check):
     # To look at a value may use it up: the replay looks at what was kept, the program at its twin.
     told = check(value if "KINDS_REPLAYED" in os.environ else twin)

@@ -1,11 +1,11 @@
 """Keeps the calls that an exception passed through, when nobody caught it; the program pays nothing before.
 
-    capture/PID-1/facts.json       the error, the frames, what is missing, how to be where it failed
-    capture/PID-1/0.pickle ...     the variables of each frame, outermost first
-    capture/PID-1/globals.pickle   data of the user's modules that the frames can read
-    capture/PID-1/random.pickle    the state of the random generators
-    capture/PID-1/memory           what arrays and tensors hold
-    capture/PID-1/sources          the user's source files as they were, compressed
+capture/PID-1/facts.json       the error, the frames, what is missing, how to be where it failed
+capture/PID-1/0.pickle ...     the variables of each frame, outermost first
+capture/PID-1/globals.pickle   data of the user's modules that the frames can read
+capture/PID-1/random.pickle    the state of the random generators
+capture/PID-1/memory           what arrays and tensors hold
+capture/PID-1/sources          the user's source files as they were, compressed
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from relaunch.inside.capture.own import Own, module_file, modules
 from relaunch.inside.capture.paths import paths
 from relaunch.inside.capture.rebuild import NAME
 from relaunch.inside.capture.secrets import Secrets
+from relaunch.inside.protocol import CAPTURE_SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 else:
     posix = sys.modules["posix"]
 
-SCHEMA = 1
 BUDGET, LIMIT_S = 64 << 20, 5.0
 """What a capture takes at most, unless told otherwise."""
 MOST_PER_PROCESS, MOST = 3, 12
@@ -194,7 +194,7 @@ class _Work:
         main = sys.modules.get("__main__")
         spec = getattr(main, "__spec__", None)
         return {
-            "schema": SCHEMA,
+            "schema": CAPTURE_SCHEMA,
             "when": time.time(),
             "pid": int(self.name.partition("-")[0]),
             "who": self.who,
@@ -217,6 +217,7 @@ class _Work:
             "roots": list(self.place.roots),
             "libraries": libraries,
             "modules": [*mine],
+            "rewritten": [file for name, file in mine.items() if _is_rewritten(name)],
             "stamps": {file: _stamp(file) for file in sorted(self.files) if _stamp(file)},
         }
 
@@ -312,6 +313,11 @@ def _write_all(fd: int, data: Any) -> None:
     view = memoryview(data)
     while view:
         view = view[posix.write(fd, view) :]
+
+
+def _is_rewritten(name: str) -> bool:
+    """Tell whether pytest gave the asserts of a module its own words."""
+    return "@pytest_ar" in getattr(sys.modules.get(name), "__dict__", {})
 
 
 def _options() -> list[str]:

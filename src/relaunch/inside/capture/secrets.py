@@ -57,7 +57,9 @@ class Secrets:
                 if isinstance(value, str):
                     if isinstance(name, str) and is_secret(name, value):
                         self._words.setdefault(value, name)
-                elif depth < _DEPTH and not isinstance(value, (int, float, bytes, type, type(None))):
+                elif depth < _DEPTH and not isinstance(
+                    value, (int, float, bytes, type, type(None))
+                ):
                     todo.append((value, depth + 1))
 
     def hide(self, data: bytes) -> bytes:

@@ -23,9 +23,7 @@ class Unready(Exception):
     """A frame cannot be replayed; says why."""
 
 
-def ready(
-    capture: Capture, number: int, how: str, edits: dict[str, Edits]
-) -> Callable[[], Any]:
+def ready(capture: Capture, number: int, how: str, edits: dict[str, Edits]) -> Callable[[], Any]:
     """Return what runs the frame, all that it needs loaded; `how` is `call` or `statement`."""
     frame = capture.facts["frames"][number]
     if not frame["kept"]:
@@ -118,9 +116,7 @@ def _blank(made: Any) -> Any:
         return made
 
 
-def _running(
-    function: Any, positional: list[Any], keywords: dict[str, Any]
-) -> Callable[[], Any]:
+def _running(function: Any, positional: list[Any], keywords: dict[str, Any]) -> Callable[[], Any]:
     flags = function.__code__.co_flags
 
     def run() -> Any:

@@ -11,13 +11,14 @@ import sys
 import zlib
 
 from relaunch.inside.capture import randoms, rebuild
-from relaunch.inside.replay import oldcode
+from relaunch.inside.replay import modules
 from relaunch.inside.replay.edits import Edits
 from relaunch.inside.replay.script import Script
 from relaunch.inside.replay.source import Source, lines_of, moved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType, ModuleType
     from typing import Any
 
@@ -38,6 +39,7 @@ class Capture:
         self._lines: dict[str, tuple[list[str], list[str]]] = {}
         self._script: Script | None = None
         self._secrets = self._known_secrets()
+        self._rewritten = {self.here(path) for path in self.facts["rewritten"]}
 
     def here(self, path: str) -> str:
         """Return where a file of then is now."""
@@ -52,8 +54,10 @@ class Capture:
         sys.argv[:] = self.facts["argv"]
         ours = [entry for entry in sys.path if entry not in self.facts["python"]["path"]]
         sys.path[:] = [*map(self.here, self.facts["python"]["path"]), *ours]
+        sys.path_importer_cache.clear()  # `lib` is another folder from here
         for name in self.facts["modules"]:
             sys.modules.pop(name, None)  # a library of that name, where the user has another
+        modules.load_from(self._code_of_module)
         rebuild.session.module = self.module
         rebuild.session.code = self.code
         rebuild.session.memory = Memory(self.folder, self.facts["memory"])
@@ -66,8 +70,14 @@ class Capture:
         path = self.here(path)
         if path not in self._sources:
             data = self.old_sources().get(path) if self._is_old else None
-            self._sources[path] = Source(path, data)
+            self._sources[path] = Source(path, data, rewritten=path in self._rewritten)
         return self._sources[path]
+
+    def _code_of_module(self, path: str) -> Callable[[], CodeType] | None:
+        """Return the code of a module that is not to be loaded as Python would."""
+        if path in self._rewritten or (self._is_old and path in self.old_sources()):
+            return lambda: self.source(path).code
+        return None
 
     def old_sources(self) -> dict[str, bytes]:
         """Return the user's files as they were, by where they are now."""
@@ -80,7 +90,6 @@ class Capture:
     def be_old(self) -> None:
         """Use the code as it was when the call failed."""
         self._is_old = True
-        oldcode.use(self.old_sources())
 
     def edits(self) -> dict[str, Edits]:
         """Return what was edited since, file by file."""
@@ -169,7 +178,9 @@ class Capture:
             if value and len(value.encode()) == len(word):
                 found[word.encode()] = value.encode()
             else:
-                self.notes.append(f"{name} is a secret and was not kept: {name.upper()}=... gives it")
+                self.notes.append(
+                    f"{name} is a secret and was not kept: {name.upper()}=... gives it"
+                )
         return found
 
 

@@ -14,6 +14,7 @@ from relaunch.inside.capture.rebuild import NotKept
 from relaunch.inside.replay.call import Unready, ready
 from relaunch.inside.replay.edits import Watched
 from relaunch.inside.replay.loaded import Capture, zeros_note
+from relaunch.inside.replay.oneliner import Cannot, line
 from relaunch.inside.replay.statement import NoStatement
 
 TYPE_CHECKING = False
@@ -37,14 +38,14 @@ def replay(spec: dict[str, Any]) -> int:
         capture.enter()
         if spec.get("old"):
             capture.be_old()
-        edits = capture.edits()
-        run = ready(capture, spec["frame"], spec["how"], edits)
-        capture.set_random()
-        told["ready_s"] = time.monotonic() - began
-        watched = Watched(edits)
-        code = _run(run, watched, spec, told)
-        told["not_run"] = watched.not_run
-    except (Unready, NoStatement) as error:
+        if spec["how"].startswith("one-liner"):
+            values = spec["how"].endswith("values")
+            told["line"], notes = line(capture, spec["frame"], values=values)
+            told["ended"], code = "written", 0
+            capture.notes += notes
+        else:
+            code = _replay(capture, spec, told)
+    except (Unready, NoStatement, Cannot) as error:
         told["why"] = str(error)
     except BaseException as error:
         if _theirs(error.__traceback__) is None:  # a fault of ours, or of the capture
@@ -55,6 +56,16 @@ def replay(spec: dict[str, Any]) -> int:
     told["took_s"] = time.monotonic() - began
     flush()
     _write(spec["result"], told)
+    return code
+
+
+def _replay(capture: Capture, spec: dict[str, Any], told: dict[str, Any]) -> int:
+    edits = capture.edits()
+    run = ready(capture, spec["frame"], spec["how"], edits)
+    capture.set_random()
+    watched = Watched(edits)
+    code = _run(run, watched, spec, told)
+    told["not_run"] = watched.not_run
     return code
 
 

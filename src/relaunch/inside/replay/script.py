@@ -58,8 +58,7 @@ class Script:
 
     def _run(self, body: list[ast.stmt]) -> None:
         tree = ast.Module(body=body, type_ignores=[])
-        code = compile(tree, self._source.path, "exec", dont_inherit=True)
-        exec(code, vars(self.module))
+        exec(self._source.compiled(tree), vars(self.module))
 
 
 def _is_guard(node: ast.stmt) -> bool:

@@ -51,7 +51,8 @@ class Host:
         sys.path[:] = spec["path"]
         self._asked: set[str] = set()
         self._socket = machine.identity(self._path)
-        self._stamps: dict[str, tuple[int, int]] = {}
+        self._stamps = {file: _stamp(file) for file in _own_files()}
+        """The files of what is imported, ours too, as they were then."""
         self._busy_at = time.monotonic()
         self._is_ending = False
         self._runs: dict[Peer, tuple[int, int]] = {}
@@ -175,6 +176,12 @@ class Host:
             "idle_s": time.monotonic() - self._busy_at,
             "running": len(self._runs),
         }
+
+
+def _own_files() -> list[str]:
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    rooms = [os.path.join(here, name) for name in ("capture", "replay")]
+    return [os.path.join(room, name) for room in rooms for name in os.listdir(room) if name[-3:] == ".py"]
 
 
 def _is_own(file: str, roots: list[str]) -> bool:

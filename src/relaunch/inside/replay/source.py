@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 class Source:
     """One file."""
 
-    def __init__(self, path: str, data: bytes | None = None) -> None:
-        """Read it, unless there is other `data`; OSError or SyntaxError if that cannot be."""
+    def __init__(self, path: str, data: bytes | None = None, *, rewritten: bool = False) -> None:
+        """Read it, unless there is other `data`; OSError or SyntaxError if that cannot be.
+
+        Where it is `rewritten`, its asserts tell as much as pytest lets them.
+        """
         self.path = path
+        self._rewritten = rewritten
         if data is None:
             with open(path, "rb") as file:
                 data = file.read()
@@ -37,8 +41,16 @@ class Source:
     def code(self) -> CodeType:
         """The code of the whole file."""
         if self._code is None:
-            self._code = compile(self.data, self.path, "exec", dont_inherit=True)
+            self._code = self.compiled(ast.parse(self.data, self.path))
         return self._code
+
+    def compiled(self, tree: ast.Module) -> CodeType:
+        """Compile a tree that was made of this file."""
+        if self._rewritten:
+            from importlib import import_module
+
+            import_module("_pytest.assertion.rewrite").rewrite_asserts(tree, self.data)
+        return compile(tree, self.path, "exec", dont_inherit=True)
 
     def find_code(
         self, qualname: str, first: int, column: int = 0, arguments: Any = None, body: bytes = b""

@@ -26,7 +26,7 @@ def module_code(source: Source, line: int) -> CodeType:
     """Return the code of the statement at a line of a module."""
     statement = _alone(_innermost(source.tree.body, line), line)
     tree = ast.Module(body=[statement], type_ignores=[])
-    return compile(ast.fix_missing_locations(tree), source.path, "exec", dont_inherit=True)
+    return source.compiled(ast.fix_missing_locations(tree))
 
 
 def function_code(
@@ -59,7 +59,7 @@ def function_code(
     )
     outer.type_params = []  # type: ignore[attr-defined]  # 3.12 and later
     tree = ast.Module(body=[outer], type_ignores=[])
-    code = compile(ast.fix_missing_locations(tree), source.path, "exec", dont_inherit=True)
+    code = source.compiled(ast.fix_missing_locations(tree))
     inner = _inner(_inner(code))
     return inner.replace(co_qualname=frame["qualname"], co_name=frame["name"])
 

@@ -70,7 +70,7 @@ def library_path(call: Call) -> list[str]:
     return [
         entry
         for entry in call.python["path"]
-        if "-packages" in entry or not f"{entry}/".startswith(roots)
+        if entry.startswith("/") and ("-packages" in entry or not f"{entry}/".startswith(roots))
     ]
 
 

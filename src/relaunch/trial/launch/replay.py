@@ -30,7 +30,9 @@ class Call(Record):
     capture: str
     frame: int
     how: str
-    """`call`: the whole function; `statement`: the line that failed, with its variables."""
+    """`call`: the whole function; `statement`: the line that failed, with its variables;
+    `one-liner` or `one-liner with values`: nothing is run, the call is written down.
+    """
     python: Mapping[str, Any]
     """Of the facts: `executable`, `options`, `path`."""
     env: Mapping[str, str]
@@ -61,8 +63,10 @@ class Replayed(Record):
     """What came of it."""
 
     ended: str
-    """raised, passed, exited, unready (it could not begin), timed_out, died (by a signal)"""
+    """raised, passed, exited, unready (it could not begin), timed_out, died (by a signal), written"""
     why: str = ""
+    line: str = ""
+    """The call as one line of Python, if that was asked for."""
     needs: str = ""
     """What it came to that was not kept."""
     error: dict[str, Any] | None = None
@@ -110,9 +114,7 @@ def replay(
         return _told(_fresh(call, spec, limit_s=limit_s, shown=shown), result)
 
 
-def _fresh(
-    call: Call, spec: Mapping[str, Any], *, limit_s: float | None, shown: bool
-) -> Status:
+def _fresh(call: Call, spec: Mapping[str, Any], *, limit_s: float | None, shown: bool) -> Status:
     output: list[tuple[int, bytes]] = []
     ended = supervise(
         [call.python["executable"], *call.python["options"], RUNNER, dumps(spec)],
@@ -156,6 +158,7 @@ def read_result(path: str) -> Replayed:
         return Replayed(
             ended=str(told["ended"]),
             why=str(told.get("why") or ""),
+            line=str(told.get("line") or ""),
             needs=str(told.get("needs") or ""),
             error=told.get("error"),
             notes=tuple(map(str, told.get("notes") or ())),
