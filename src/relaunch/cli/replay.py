@@ -150,7 +150,8 @@ def nothing_words(report: Report) -> str:
     """Say that no call fails alone."""
     needs = next((one.replayed.needs for one in report.tried if one.replayed.needs), "")
     why = f": {draw.clean(needs)}" if needs else ""
-    return f"no call of #{report.trial.id} fails alone as it did{why}   try: rl again {report.trial.id}"
+    trial = report.trial.id
+    return f"no call of #{trial} fails alone as it did{why}   try: rl again {trial}"
 
 
 def verdict_words(report: Report, final: Tried) -> list[str]:

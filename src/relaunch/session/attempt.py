@@ -13,7 +13,7 @@ from relaunch.inside.protocol import capturing
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
-from relaunch.session.captures import tidy
+from relaunch.session.captures import has_capture, tidy
 from relaunch.session.masks import mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
 from relaunch.session.place import Place
@@ -434,6 +434,7 @@ class Attempt:
                 outcome=outcome,
                 told=told,
                 config_set=self.recipe.config_set,
+                replayable=self.trial is not None and has_capture(self.trial),
                 in_line=in_line,
             )
         )

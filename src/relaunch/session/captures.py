@@ -1,4 +1,4 @@
-"""The kept calls of trials: which there are, which stay, and what was found when one was replayed."""
+"""The kept calls of trials: which there are, which stay, and what their replays found."""
 
 from __future__ import annotations
 

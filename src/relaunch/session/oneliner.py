@@ -1,4 +1,4 @@
-"""A failure as one `python -c` line to show around: written by a replay, and tried before it is shown."""
+"""A failure as one `python -c` line to show around, tried before it is shown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Only the call that failed: finds the outermost one that alone still fails so, and runs it again.
 
-A replay is no trial: it is not the program, bare `rl` must not repeat it, and its seconds would spoil
-the trend. What it found is kept beside the capture, and `rl show` tells it.
+A replay is no trial: it is not the program, bare `rl` must not repeat it, and its seconds would
+spoil the trend. What it found is kept beside the capture, and `rl show` tells it.
 """
 
 from __future__ import annotations

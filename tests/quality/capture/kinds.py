@@ -1,8 +1,11 @@
 """Runs as the user's program: calls a function that fails with one argument of each kind.
 
-Each call says in its message what the argument is good for; a replay with the same argument says the
-same. What is in `GONE` cannot be anywhere but in its own process: a replay names it.
+Each call says in its message what the argument is good for; a replay with the same argument says
+the same. What is in `GONE` cannot be anywhere but in its own process: a replay names it.
 """
+# It is a program of a user: what is odd in it is the point.
+# mypy: ignore-errors
+# ruff: noqa: UP028, SIM115
 
 import array
 import collections

@@ -659,7 +659,8 @@ PACKAGES = {
     "imports from the project": (
         ["run.py"],
         {
-            "lib/steps.py": "STATE = []\n\ndef first(x):\n    STATE.append(x)\n    return second(x)\n\n"
+            "lib/steps.py": "STATE = []\n\n"
+            "def first(x):\n    STATE.append(x)\n    return second(x)\n\n"
             "def second(x):\n    return x / (len(STATE) - 1)\n",
             "run.py": "import sys\nsys.path.insert(0, 'lib')\nimport steps\n\n"
             "def main():\n    steps.first(3)\n" + GUARD,
@@ -840,7 +841,8 @@ class Rows(Dataset):
 
 def main():
     rows = [{"x": 1.0}, {"x": 2.0}, {"y": 3.0}]
-    for batch in DataLoader(Rows(rows), batch_size=2, num_workers=1, multiprocessing_context="fork"):
+    loader = DataLoader(Rows(rows), 2, num_workers=1, multiprocessing_context="fork")
+    for batch in loader:
         print(batch)
 """,
     "data loader, collating": """

@@ -1,8 +1,8 @@
 """Runs work of ours in a copy of the process, so that none of it can reach the program.
 
-What is kept of a failed call is reached through code of the user: `__reduce__`, `__getstate__`. It may
-print, hang, crash, take all memory or change what it looks at. In a forked copy that costs a capture,
-never the program: its streams, exit code and objects stay as they are.
+What is kept of a failed call is reached through code of the user: `__reduce__`, `__getstate__`. It
+may print, hang, crash, take all memory or change what it looks at. In a forked copy that costs a
+capture, never the program: its streams, exit code and objects stay as they are.
 """
 
 from __future__ import annotations
@@ -10,26 +10,15 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from _signal import (
-    ITIMER_REAL,
-    SIG_BLOCK,
-    SIG_DFL,
-    SIG_SETMASK,
-    SIGALRM,
-    SIGCHLD,
-    SIGKILL,
-    getsignal,
-    pthread_sigmask,
-    setitimer,
-    signal,
-    sigtimedwait,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import posix
+    import signal as _signal
     from collections.abc import Callable
 else:
+    import _signal
+
     posix = sys.modules["posix"]  # what the program does to `os` is not done to it
 
 _clock = time.monotonic
@@ -37,9 +26,13 @@ _sleep = time.sleep
 
 
 def run(work: Callable[[], object], limit_s: float) -> bool:
-    """Do the work in a copy of this process and wait for it; False if it did not come to its end."""
-    waits_for_children = callable(getsignal(SIGCHLD))
-    mask = pthread_sigmask(SIG_BLOCK, {SIGCHLD}) if waits_for_children else None
+    """Do the work in a copy of this process; False if it did not come to its end."""
+    waits_for_children = callable(_signal.getsignal(_signal.SIGCHLD))
+    mask = (
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, {_signal.SIGCHLD})
+        if waits_for_children
+        else None
+    )
     pid = 0
     try:
         pid = _fork()
@@ -48,18 +41,20 @@ def run(work: Callable[[], object], limit_s: float) -> bool:
         return _ends(pid, _clock() + limit_s)
     finally:
         if pid and mask is not None:
-            if SIGCHLD not in mask:
-                sigtimedwait({SIGCHLD}, 0)  # ours: the program's handler is not to hear of it
-            pthread_sigmask(SIG_SETMASK, mask)
+            if _signal.SIGCHLD not in mask:
+                _signal.sigtimedwait(
+                    {_signal.SIGCHLD}, 0
+                )  # ours: the program's handler is not to hear of it
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
 
 def _work_alone(work: Callable[[], object], limit_s: float) -> None:
     """Do the work, in the copy; never returns."""
     try:
         gc.disable()  # whatever `__del__` would do, the program itself still has to do it
-        signal(SIGALRM, SIG_DFL)
-        pthread_sigmask(SIG_SETMASK, ())
-        setitimer(ITIMER_REAL, limit_s)  # should the program be killed meanwhile
+        _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        _signal.setitimer(_signal.ITIMER_REAL, limit_s)  # should the program be killed meanwhile
         nothing = posix.open("/dev/null", posix.O_RDWR)
         for fd in (0, 1, 2):
             posix.dup2(nothing, fd)
@@ -80,7 +75,7 @@ def _ends(pid: int, until: float) -> bool:
         if gone:
             return status == 0
         if _clock() > until:
-            posix.kill(pid, SIGKILL)
+            posix.kill(pid, _signal.SIGKILL)
             until = float("inf")
         _sleep(pause)
         pause = min(0.02, pause * 1.5)

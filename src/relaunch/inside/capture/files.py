@@ -124,13 +124,14 @@ def opened(facts: dict[str, Any]) -> Any:
     binary = "b" in facts["mode"] or facts["kind"] in ("FileIO", "BufferedReader")
     writes = any(letter in facts["mode"] for letter in "wax+")
     try:
-        raw = _copied(facts) if writes or _is_gone(facts) else open(facts["path"], "rb")
+        is_copy = writes or _is_gone(facts)
+        raw = _copied(facts) if is_copy else open(facts["path"], "rb")  # noqa: SIM115  # handed on
     except OSError as error:
         return Missing(f"file {facts['name']} ({error.strerror})")
     if binary:
         raw.seek(facts["position"])
         return raw
-    text = io.TextIOWrapper(raw, facts["encoding"], facts["errors"], facts["newline"] or None)
+    text: Any = io.TextIOWrapper(raw, facts["encoding"], facts["errors"], facts["newline"] or None)
     text.mode = facts["mode"]
     text.seek(facts["position"])
     return text
@@ -146,7 +147,7 @@ def _copied(facts: dict[str, Any]) -> Any:
     """Return a file without a name in the user's folders, filled as the one it stands for."""
     import tempfile
 
-    made: Any = tempfile.TemporaryFile(prefix="replay-")
+    made: Any = tempfile.TemporaryFile(prefix="replay-")  # noqa: SIM115  # handed on
     content = facts["content"]
     if content is None:
         with open(facts["path"], "rb") as source:

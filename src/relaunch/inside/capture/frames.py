@@ -19,7 +19,7 @@ _MOST_CODES = 3000
 _FUNCTION = type(lambda: 0)
 _CODE = type((lambda: 0).__code__)
 _MODULE = type(sys)
-_METHOD = type([].append)
+_METHOD = type(len)
 _NOT_DATA = (_FUNCTION, _MODULE, _METHOD, type)
 _STORES = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")
 _PAIRS = {"STORE_FAST_STORE_FAST": (4, 0), "STORE_FAST_LOAD_FAST": (4,)}
@@ -37,7 +37,7 @@ class Kept:
         self.module = str(frame.f_globals.get("__name__", ""))
         self.file = file_of(code.co_filename, frame.f_globals)
         self.is_module = code.co_name == "<module>"
-        self.variables: dict[str, Any] = {} if self.is_module else dict(frame.f_locals)
+        self.variables = {} if self.is_module else _variables(frame)
 
     @property
     def kind(self) -> str:
@@ -77,9 +77,17 @@ class Kept:
         }
 
 
+def _variables(frame: FrameType) -> dict[str, Any]:
+    try:
+        return dict(frame.f_locals)
+    except Exception:  # a class body may have a mapping of the user's for them
+        return {}
+
+
 def chosen(tb: TracebackType | None, own: Own) -> list[Kept]:
-    """Return the frames of the user's own code, outermost first; of a library's if there is none."""
-    mine, others = [], []
+    """Return the frames of the user's code, outermost first; of a library's if there is none."""
+    mine: list[tuple[FrameType, int, int]] = []
+    others: list[tuple[FrameType, int, int]] = []
     depth = 0
     while tb is not None:
         file = file_of(tb.tb_frame.f_code.co_filename, tb.tb_frame.f_globals)
@@ -147,7 +155,7 @@ def _instructions(code: bytes, extended: int) -> Iterator[tuple[int, int]]:
 def globals_read(frames: list[Kept], own: Own) -> dict[tuple[str, str], Any]:
     """Return the data in modules of the user that the frames may read, and what they may call.
 
-    Functions, classes and modules are none of it: a replay takes them from the source as it is then.
+    Functions, classes and modules are none of it: a replay takes them from the source.
     """
     found: dict[tuple[str, str], Any] = {}
     todo = [(kept.code, kept.globals) for kept in reversed(frames)]

@@ -1,4 +1,4 @@
-"""Keeps the calls that an exception passed through, when nobody caught it; the program pays nothing before.
+"""Keeps the calls that an exception passed when nobody caught it; until then nothing is paid.
 
 capture/PID-1/facts.json       the error, the frames, what is missing, how to be where it failed
 capture/PID-1/0.pickle ...     the variables of each frame, outermost first
@@ -14,7 +14,7 @@ import sys
 import time
 
 from relaunch.inside import report
-from relaunch.inside.capture import aside, randoms
+from relaunch.inside.capture import aside, device, randoms
 from relaunch.inside.capture.frames import chosen, depth_of, globals_read
 from relaunch.inside.capture.keeper import Keeper, OutOfTime
 from relaunch.inside.capture.memory import Memory
@@ -39,6 +39,8 @@ BUDGET, LIMIT_S = 64 << 20, 5.0
 """What a capture takes at most, unless told otherwise."""
 MOST_PER_PROCESS, MOST = 3, 12
 _GRACE_S = 1.0
+_described: Any = report.described  # a file for older Pythons has no types
+_to_json: Any = report.to_json
 _MOST_SOURCE = 4 << 20
 _LITTLE = 1 << 20
 """The budget of a process that ran out of memory."""
@@ -65,7 +67,7 @@ class Place:
 
 
 def capture(error: BaseException, folder: str, who: str = "", **more: Any) -> list[str]:
-    """Keep the calls that an exception passed, below `folder`; returns the names of what was written.
+    """Keep the calls that an exception passed, below `folder`; returns the names of its folders.
 
     For one who catches it, as a test runner. `who` is shown with it; `more` are for the `Place`.
     """
@@ -91,8 +93,9 @@ def keep(
         began = _clock()
         try:
             states = randoms.now()  # here: `random` seeds itself anew in a copy of the process
-            until = began + place.limit_s
-            work = _Work(place, one, its_tb, who, states, until, name)
+            work = _Work(place, one, its_tb, who, states, began + place.limit_s, name)
+            if device.is_used():
+                work.fetch()
             if aside.run(work.do, place.limit_s + _GRACE_S):
                 found.append(name)
         finally:
@@ -103,16 +106,15 @@ def keep(
 def _leaves(
     error: BaseException, tb: Any, most: int
 ) -> list[tuple[BaseException, TracebackType | None]]:
-    """Return the exceptions to keep: of a group its members too, for they have frames of their own."""
+    """Return the exceptions to keep: of a group its members too, which have frames of their own."""
     if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
         return []
     found = [(error, tb)]
     members = getattr(error, "exceptions", None)
-    if isinstance(members, tuple):
-        for member in members:
-            if isinstance(member, BaseException) and len(found) <= most:
-                found = _leaves(member, member.__traceback__, most) + found
-    return found[: most + 1]
+    for member in members if isinstance(members, tuple) else ():
+        if isinstance(member, BaseException) and len(found) < most:
+            found += _leaves(member, member.__traceback__, most - len(found))
+    return found
 
 
 def _listed(folder: str) -> list[str]:
@@ -149,6 +151,13 @@ class _Work:
         self.memory = Memory(self.budget)
         self.secrets = Secrets(place.environ, place.secrets)
         self.out_of_time = False
+        self.near: dict[int, tuple[Any, Any]] = {}
+
+    def fetch(self) -> None:
+        """Get what lies on a GPU, while this is still the program's own process."""
+        frames = chosen(self.tb, self.own)
+        variables = [kept.variables for kept in reversed(frames)]
+        self.near = device.fetched(variables, self.budget)
 
     def do(self) -> None:
         """Write everything beside its place, then put it there."""
@@ -161,7 +170,7 @@ class _Work:
 
         sys.modules[NAME] = rebuild  # where pickle looks whether a name is what it says
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 5000))
-        self.keeper = Keeper(self.memory, self.own, self.until)
+        self.keeper = Keeper(self.memory, self.own, self.until, self.near)
         for kept in frames:
             self.secrets.look_at(kept.variables)
         facts = self._facts(frames)
@@ -173,7 +182,7 @@ class _Work:
         facts["took_s"] = _clock() - began
         facts["out_of_time"] = self.out_of_time
         facts["secrets"] = self.secrets.table
-        text = report.to_json(self.secrets.hide_texts(facts))
+        text = _to_json(self.secrets.hide_texts(facts))
         self._put("facts.json", text.encode("ascii", "replace"), hide=False)
         posix.rename(self.temp, f"{self.place.folder}/{self.name}")
 
@@ -198,12 +207,12 @@ class _Work:
             "when": time.time(),
             "pid": int(self.name.partition("-")[0]),
             "who": self.who,
-            "error": report.described(self.error, self.tb),
+            "error": _described(self.error, self.tb),
             "frames": [kept.facts() for kept in frames],
             "depth": depth_of(self.tb),
             "python": {
                 "executable": sys.executable,
-                "version": "%d.%d.%d" % sys.version_info[:3],
+                "version": ".".join(map(str, sys.version_info[:3])),
                 "options": _options(),
                 "path": [entry for entry in sys.path if isinstance(entry, str)],
             },
@@ -353,7 +362,7 @@ def _read(file: str) -> bytes:
     except OSError:
         return b""
     try:
-        parts = []
+        parts: list[bytes] = []
         while len(parts) < 64 and (block := posix.read(fd, 1 << 16)):
             parts.append(block)
         return b"".join(parts)

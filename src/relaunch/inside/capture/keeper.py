@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from _pickle import Pickler
 
-from relaunch.inside.capture import kinds, rebuild
+from relaunch.inside.capture import kinds, memory, rebuild
 from relaunch.inside.capture.frames import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
-    from relaunch.inside.capture.memory import Memory
     from relaunch.inside.capture.own import Own
 
     Reduced = Any
@@ -64,10 +64,17 @@ class Lost:
 class Keeper:
     """What all pickles of one capture have in common."""
 
-    def __init__(self, memory: Memory, own: Own, until: float) -> None:
-        """Keep arrays in `memory`, and stop at `until`."""
-        self.memory = memory
+    def __init__(
+        self,
+        room: memory.Memory,
+        own: Own,
+        until: float,
+        near: Mapping[int, tuple[Any, Any]] | None = None,
+    ) -> None:
+        """Keep arrays in `room`, and stop at `until`; `near` are copies of tensors on GPUs."""
+        self.memory = room
         self.own = own
+        self._near = near or {}
         self.until = until
         self.alive: list[Any] = []
         """What is known by its address must not go away."""
@@ -104,11 +111,11 @@ class Keeper:
         return self._files[name]
 
     def far_tensor(self, thing: Any, facts: dict[str, Any]) -> int:
-        """Keep the shape of a tensor that lies in another memory."""
-        from relaunch.inside.capture.memory import shape_only
-
+        """Keep a tensor that lies in another memory, if there is a copy; else its shape."""
+        if id(thing) in self._near:
+            return memory.tensor(self.memory, self._near[id(thing)][1], facts)
         facts.update(shape=tuple(thing.shape), strides=tuple(thing.stride()))
-        return shape_only(self.memory, thing.numel() * thing.element_size(), thing)
+        return memory.shape_only(self.memory, thing.numel() * thing.element_size(), thing)
 
     # --- reducing
 

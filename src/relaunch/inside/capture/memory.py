@@ -22,7 +22,9 @@ _BLOCK = 1 << 24
 class Piece:
     """The memory that one array sees."""
 
-    def __init__(self, low: int, high: int, seen: int, dense: Callable[[], bytes], owner: Any):
+    def __init__(
+        self, low: int, high: int, seen: int, dense: Callable[[], bytes], owner: Any
+    ) -> None:
         """Span from `low` to `high`; of that, the array sees `seen` bytes."""
         self.low, self.high, self.seen = low, high, seen
         self.dense = dense

@@ -45,7 +45,7 @@ def module_file(module: object) -> str:
 
 
 def modules(own: Own) -> tuple[list[str], dict[str, str]]:
-    """Name the loaded modules that are libraries, in their order; and the user's, with their files."""
+    """Name the modules that are libraries, in their order; and the user's, with their files."""
     found: list[str] = []
     mine: dict[str, str] = {}
     for name, module in list(sys.modules.items()):

@@ -7,27 +7,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-_DEPTH, _MOST = 6, 50_000
+_DEPTH, _MOST = 8, 50_000
+_FUNCTION = type(lambda: 0)
 _PLAIN = (int, float, complex, str, bytes, type, type(None))
 
 
 def paths(variables: Mapping[str, Any], wanted: set[int]) -> dict[int, str]:
     """Return the shortest way to each of the objects, by their ids."""
     found: dict[int, str] = {}
+    for path, thing in walk(variables):
+        if id(thing) in wanted:
+            found.setdefault(id(thing), path)
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+def walk(variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Go through what variables hold, nearest first, some levels down; no code of the user runs."""
     level: list[tuple[str, Any]] = list(variables.items())
     seen: set[int] = set()
     for _ in range(_DEPTH):
         below: list[tuple[str, Any]] = []
         for path, thing in level:
-            if id(thing) in wanted:
-                found.setdefault(id(thing), path)
-            if len(found) == len(wanted) or len(seen) > _MOST:
-                return found
+            yield path, thing
+            if len(seen) > _MOST:
+                return
             if id(thing) not in seen and not isinstance(thing, _PLAIN):
                 seen.add(id(thing))
                 below += [(path + step, inner) for step, inner in _inside(thing)]
         level = below
-    return found
 
 
 def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
@@ -42,7 +51,8 @@ def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
             inner = {}
         if isinstance(inner, dict):
             yield from ((f".{name}", value) for name, value in list(inner.items())[:1000])
-        for cell in getattr(type(thing), "__closure__", None) and thing.__closure__ or ():
+        cells = thing.__closure__ if isinstance(thing, _FUNCTION) else None
+        for cell in cells or ():
             try:
                 yield " closes over", cell.cell_contents
             except ValueError:

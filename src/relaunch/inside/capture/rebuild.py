@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 NAME = "_relaunch_rebuild"
 """The module by which captures name these functions."""
-_FUNCTION = type(lambda: 0)
-_CELL = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]  # it has one
+_FUNCTION: Any = type(lambda: 0)
+_CELL: Any = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]  # it has one
 _USES = (
-    "call iter next len getitem setitem delitem contains bool int float index enter exit add sub mul "
-    "matmul truediv floordiv mod pow and or xor neg pos abs invert lt le gt ge radd rsub rmul rmatmul "
-    "rtruediv rfloordiv rmod rpow await aiter anext aenter aexit fspath bytes array"
-).split()
+    "call", "iter", "next", "len", "getitem", "setitem", "delitem", "contains", "bool", "int",
+    "float", "index", "enter", "exit", "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod",
+    "pow", "and", "or", "xor", "neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "radd",
+    "rsub", "rmul", "rmatmul", "rtruediv", "rfloordiv", "rmod", "rpow", "await", "aiter", "anext", "aenter",
+    "aexit", "fspath", "bytes", "array",
+)  # fmt: skip
 
 
 class NotKept(RuntimeError):
@@ -211,9 +213,8 @@ def _made(code: CodeType, names: dict[str, Any], name: str, cells: dict[str, int
 
 
 def _cell(number: int | None) -> CellType:
-    if number is None:
-        return _CELL()
-    return session.cells.setdefault(number, _CELL())
+    made: CellType = _CELL()
+    return made if number is None else session.cells.setdefault(number, made)
 
 
 def cell(number: int) -> CellType:

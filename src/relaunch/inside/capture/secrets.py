@@ -1,7 +1,7 @@
 """Keeps passwords and tokens out of a capture: where one stood, there is a word of equal length.
 
-Secrets are the values of variables of the environment that are redacted in the journal, and strings in
-variables, attributes and dictionaries that are named like one.
+Secrets are the values of variables of the environment that are redacted in the journal, and strings
+in variables, attributes and dictionaries that are named like one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _WORDS = (
     "password", "passwd", "passphrase", "secret", "api_key", "apikey", "access_key", "private_key",
-    "auth_token", "access_token", "refresh_token", "id_token", "bearer", "credential", "authorization",
+    "auth_token", "access_token", "refresh_token", "id_token", "bearer", "credential",
+    "authorization",
 )  # fmt: skip
 _MAYBE = ("token", "auth", "pwd", "pass", "key")
 """Words that mean other things as well: only long values without blanks count."""

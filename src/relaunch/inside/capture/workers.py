@@ -1,8 +1,8 @@
 """Sees what fails in the workers of multiprocessing, pools, executors and data loaders.
 
 They catch the exception, and send its text to the parent: only the worker has the frames. What is
-replaced here is replaced in a worker process alone, and adds no frame to its stack: the program's own
-process is as it would be without us.
+replaced here is replaced in a worker process alone, and adds no frame to its stack: the program's
+own process is as it would be without us.
 """
 
 from __future__ import annotations

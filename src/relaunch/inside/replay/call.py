@@ -111,7 +111,7 @@ def _blank(made: Any) -> Any:
         return made
     kind = type(made)
     try:
-        return kind.__new__(kind)
+        return kind.__new__(kind)  # type: ignore[call-overload]  # any class
     except TypeError:
         return made
 

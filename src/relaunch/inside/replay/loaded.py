@@ -238,10 +238,10 @@ class Memory:
                 flat = _on(self._map, torch, dtype, at, (seen // dtype.itemsize,), (1,))
                 made.copy_(flat.reshape(shape))
         device = facts["device"]
-        if device not in ("cpu", "meta") and torch.cuda.is_available():
+        if device == "meta" or (device != "cpu" and torch.cuda.is_available()):
             made = made.to(device)
-        elif device == "meta":
-            made = made.to("meta")
+        elif device != "cpu":
+            rebuild.session.notes.append(f"there is no {device} here: its tensors are on the CPU")
         if facts["kind"] == "Parameter":
             return torch.nn.Parameter(made, requires_grad=facts["requires_grad"])
         if facts["kind"] == "Buffer":

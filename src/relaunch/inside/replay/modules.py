@@ -1,4 +1,4 @@
-"""Loads the user's modules as a capture needs them: as they were then, or as pytest rewrote them."""
+"""Loads the user's modules as a replay needs them: as they were then, or as pytest rewrote them."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ class _Finder:
 
 def load_from(code_of: Callable[[str], Callable[[], CodeType] | None]) -> None:
     """Load a module from now on with the code that `code_of` has for its file, if it has any."""
-    sys.meta_path.insert(0, _Finder(code_of))  # type: ignore[arg-type]  # as finders are
+    sys.meta_path.insert(0, _Finder(code_of))

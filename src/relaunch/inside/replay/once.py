@@ -92,13 +92,18 @@ def _run(
 def _raised(error: BaseException, spec: dict[str, Any], told: dict[str, Any]) -> int:
     signal.setitimer(signal.ITIMER_REAL, 0)
     error.__traceback__ = _theirs(error.__traceback__)
-    told.update(ended="raised", error=report.described(error, error.__traceback__))
+    told.update(ended="raised", error=_described(error))
     told["needs"] = str(error) if isinstance(error, NotKept) else ""
     flush()
     traceback.print_exception(error)
     if spec.get("pdb"):
         _debug(error)
     return 1
+
+
+def _described(error: BaseException) -> Any:
+    describe: Any = report.described  # a file for older Pythons has no types
+    return describe(error, error.__traceback__)
 
 
 def _theirs(tb: TracebackType | None) -> TracebackType | None:

@@ -215,7 +215,9 @@ class Writer:
         return f"{self.imported('pathlib')}.Path({_quoted(str(value))})"
 
     def _dataclass(self, value: Any) -> str:
-        fields = [one.name for one in vars(type(value))["__dataclass_fields__"].values() if one.init]
+        fields = [
+            one.name for one in vars(type(value))["__dataclass_fields__"].values() if one.init
+        ]
         words = (f"{name}={self.write(getattr(value, name))}" for name in fields)
         return f"{self._kind(value)}({', '.join(words)})"
 

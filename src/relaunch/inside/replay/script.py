@@ -1,7 +1,7 @@
 """The program itself as a module: what it defines, without running it.
 
-With `if __name__ == "__main__":` all but that is run, as for a worker of multiprocessing. Without it,
-only what cannot do anything: definitions, imports, constants. The capture has the rest of the globals.
+With `if __name__ == "__main__":` all but that is run, as for a worker of multiprocessing. Without
+it, only what cannot do anything: definitions, imports, constants. The capture has other globals.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A process that has imported what a program needs, and forks for each replay of its calls.
 
-Only libraries are imported, nothing of the user's: each replay loads that as it is then. It ends when
-nobody needed it for ten minutes, when a library changes, or with `rl warm stop`.
+Only libraries are imported, nothing of the user's: each replay loads that as it is then. It ends
+when nobody needed it for ten minutes, when a library changes, or with `rl warm stop`.
 """
 
 from __future__ import annotations
@@ -181,7 +181,8 @@ class Host:
 def _own_files() -> list[str]:
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     rooms = [os.path.join(here, name) for name in ("capture", "replay")]
-    return [os.path.join(room, name) for room in rooms for name in os.listdir(room) if name[-3:] == ".py"]
+    found = [os.path.join(room, name) for room in rooms for name in os.listdir(room)]
+    return [path for path in found if path.endswith(".py")]
 
 
 def _is_own(file: str, roots: list[str]) -> bool:
@@ -233,8 +234,6 @@ def _be_replay(message: dict[str, Any], fds: list[int]) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _open_streams()
         code = once.replay(message["spec"])
-    except BaseException as error:
-        print(f"replay: {type(error).__name__}: {error}", file=sys.stderr)
     finally:
         once.flush()
         os._exit(code)
@@ -242,11 +241,15 @@ def _be_replay(message: dict[str, Any], fds: list[int]) -> None:
 
 def _open_streams() -> None:
     """Give Python streams on the new descriptors: it chose their buffering by the old ones."""
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        stream = open(
-            number, "w", 1 if number == 2 or os.isatty(number) else -1, encoding="utf-8",
-            errors="backslashreplace" if number == 2 else "strict", closefd=False,
-        )  # fmt: skip
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        line_by_line = number == 2 or os.isatty(number)
+        stream = open(  # noqa: SIM115  # for as long as the process lives
+            number,
+            "w" if number else "r",
+            1 if line_by_line else -1,
+            encoding="utf-8",
+            errors="backslashreplace" if number == 2 else "strict",
+            closefd=False,
+        )
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)

@@ -99,7 +99,8 @@ def _definitions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Definition]]
 def first_line(node: ast.AST) -> int:
     """Return the first line of a definition, its decorators included, as code objects count it."""
     decorators = getattr(node, "decorator_list", None)
-    return int((decorators[0] if decorators else node).lineno)  # type: ignore[attr-defined]
+    first: Any = decorators[0] if decorators else node
+    return int(first.lineno)
 
 
 def lines_of(data: bytes) -> list[str]:
@@ -108,7 +109,7 @@ def lines_of(data: bytes) -> list[str]:
 
 
 def moved(line: int, old: list[str], new: list[str]) -> int:
-    """Return where a line of a text is in its edited version; of a changed line, what replaced it."""
+    """Return where a line is in the edited text; of a changed line, what replaced it."""
     from difflib import SequenceMatcher
 
     at = line - 1

@@ -44,9 +44,9 @@ def function_code(
     else:
         body = [*_declarations(node), _alone(_innermost(node.body, line), line)]
     names = [name for name in variables if name.isidentifier() and name != "__class__"]
-    first = [name for name in frame["positional"][:1] if name in names]
-    rest = [name for name in names if name not in first]
-    made = _function(node, body, first, rest)
+    leading = [name for name in frame["positional"][:1] if name in names]
+    rest = [name for name in names if name not in leading]
+    made = _function(node, body, leading, rest)
     _Mangle(_class_of(frame["qualname"])).visit(made)
     outer = ast.FunctionDef(
         name="outer",
@@ -154,12 +154,12 @@ class _Mangle(ast.NodeTransformer):
     def __init__(self, kind: str) -> None:
         self._kind = kind.lstrip("_")
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802  # ast's own name
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
         node.attr = self._mangled(node.attr)
         return node
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         node.id = self._mangled(node.id)
         return node
 

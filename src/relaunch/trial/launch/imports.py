@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from relaunch.trial.launch.replay import Call
 
 _TRIES = 3
+_MOST_HOSTS = 3
 _GRACE_S = 1.0
 _BLOCK = 1 << 16
 
@@ -91,6 +92,7 @@ def _started(call: Call, run: str, key: str) -> Link:
         link = _connected(run, key)
         if link is not None:
             return link
+        _end_others()
         with begin.listen(run, key) as listener:
             python = call.python
             serve = {
@@ -107,6 +109,16 @@ def _started(call: Call, run: str, key: str) -> Link:
     finally:
         os.close(folder)
     return Link(socket_path(run, key), timeout_s=None)
+
+
+def _end_others() -> None:
+    """Let only the processes with imports live on that were needed last: each takes its memory."""
+    from relaunch.trial.launch.warm import hosts, stop
+
+    found = [host for host in hosts() if host.get("kind") == "imports" and not host["running"]]
+    found.sort(key=lambda host: float(host["idle_s"]))
+    for host in found[_MOST_HOSTS - 1 :]:
+        stop(host["key"])
 
 
 def _run_on(

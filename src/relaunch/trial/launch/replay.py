@@ -63,7 +63,7 @@ class Replayed(Record):
     """What came of it."""
 
     ended: str
-    """raised, passed, exited, unready (it could not begin), timed_out, died (by a signal), written"""
+    """raised, passed, exited, written, unready (could not begin), timed_out, died (by a signal)"""
     why: str = ""
     line: str = ""
     """The call as one line of Python, if that was asked for."""
@@ -141,13 +141,12 @@ def without_hook(env: Mapping[str, str]) -> dict[str, str]:
 
 def _told(status: Status, result: str) -> Replayed:
     """Join how the process ended with what it said."""
-    common = {"took_s": status.took_s, "output": status.output}
+    told = read_result(result).but(exit_code=status.exit_code)
     if status.timed_out or status.signal == _SIGALRM:
-        return Replayed(ended="timed_out", exit_code=124, **common)
-    if status.signal:
-        why = f"signal {status.signal}"
-        return Replayed(ended="died", why=why, exit_code=128 + status.signal, **common)
-    return read_result(result).but(exit_code=status.exit_code, **common)
+        told = Replayed(ended="timed_out", exit_code=124)
+    elif status.signal:
+        told = Replayed(ended="died", why=f"signal {status.signal}", exit_code=128 + status.signal)
+    return told.but(took_s=status.took_s, output=status.output)
 
 
 def read_result(path: str) -> Replayed:
