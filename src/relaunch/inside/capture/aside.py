@@ -55,9 +55,6 @@ def _work_alone(work: Callable[[], object], limit_s: float) -> None:
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         _signal.setitimer(_signal.ITIMER_REAL, limit_s)  # should the program be killed meanwhile
-        nothing = posix.open("/dev/null", posix.O_RDWR)
-        for fd in (0, 1, 2):
-            posix.dup2(nothing, fd)
         work()
         posix._exit(0)
     finally:
@@ -82,7 +79,7 @@ def _ends(pid: int, until: float) -> bool:
 
 
 def _fork() -> int:
-    """Fork as Python's own `os.fork` does, also while the interpreter shuts down.
+    """Fork as Python's own `os.fork` does, also while the interpreter shuts down; without streams.
 
     3.12 refuses that, and warns of threads: neither is of concern to a copy that ends by itself.
     """
@@ -96,11 +93,19 @@ def _fork() -> int:
         _restype_ = Int
 
     here = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
-    names = ("PyOS_BeforeFork", "fork", "PyOS_AfterFork_Child", "PyOS_AfterFork_Parent")
-    before, fork, in_child, in_parent = (Call(_ctypes.dlsym(here, name)) for name in names)
-    before()
-    pid = int(fork())
-    (in_parent if pid else in_child)()
+    names = ("PyOS_BeforeFork", "fork", "dup2", "PyOS_AfterFork_Child", "PyOS_AfterFork_Parent")
+    before, fork, dup2, in_child, in_parent = (Call(_ctypes.dlsym(here, name)) for name in names)
+    nothing = posix.open("/dev/null", posix.O_RDWR)
+    streams = [(Int(nothing), Int(fd)) for fd in (0, 1, 2)]
+    try:
+        before()
+        pid = int(fork())
+        if not pid:
+            for stream in streams:  # first: what the program does after a fork may print
+                dup2(*stream)
+        (in_parent if pid else in_child)()
+    finally:
+        posix.close(nothing)
     if pid < 0:
         raise OSError("the process could not be copied")
     return pid

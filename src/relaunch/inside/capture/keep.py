@@ -15,7 +15,13 @@ import time
 
 from relaunch.inside import report
 from relaunch.inside.capture import aside, device, randoms
-from relaunch.inside.capture.frames import chosen, depth_of, globals_read
+from relaunch.inside.capture.frames import (
+    INNERMOST,
+    OUTERMOST,
+    chosen,
+    depth_of,
+    globals_read,
+)
 from relaunch.inside.capture.keeper import Keeper, OutOfTime
 from relaunch.inside.capture.memory import Memory
 from relaunch.inside.capture.own import Own, module_file, modules
@@ -39,6 +45,7 @@ BUDGET, LIMIT_S = 64 << 20, 5.0
 """What a capture takes at most, unless told otherwise."""
 MOST_PER_PROCESS, MOST = 3, 12
 _GRACE_S = 1.0
+_FILES = ("facts.json", "globals.pickle", "random.pickle", "memory", "sources")
 _described: Any = report.described  # a file for older Pythons has no types
 _to_json: Any = report.to_json
 _MOST_SOURCE = 4 << 20
@@ -98,6 +105,7 @@ def keep(
                 work.fetch()
             if aside.run(work.do, place.limit_s + _GRACE_S):
                 found.append(name)
+            work.discard()
         finally:
             _state["spent_s"] += _clock() - began
     return found
@@ -145,6 +153,7 @@ class _Work:
     ) -> None:  # fmt: skip
         self.place, self.error, self.tb, self.who = place, error, tb, who
         self.states, self.until, self.name = states, until, name
+        self.temp = f"{place.folder}/.{name}.tmp"
         self.own = Own(place.roots)
         self.budget = _LITTLE if isinstance(error, MemoryError) else place.budget
         self.room = self.budget
@@ -186,13 +195,25 @@ class _Work:
         self._put("facts.json", text.encode("ascii", "replace"), hide=False)
         posix.rename(self.temp, f"{self.place.folder}/{self.name}")
 
+    def discard(self) -> None:
+        """Remove what is left of a capture that did not come to its end."""
+        names = [f"{number}.pickle" for number in range(OUTERMOST + INNERMOST)]
+        for name in (*names, *_FILES):
+            try:
+                posix.unlink(f"{self.temp}/{name}")
+            except OSError:
+                continue
+        try:
+            posix.rmdir(self.temp)
+        except OSError:
+            pass
+
     def _make_folder(self) -> None:
         folder = self.place.folder
         try:
             posix.mkdir(folder, 0o700)
         except FileExistsError:
             pass
-        self.temp = f"{folder}/.{self.name}.tmp"
         posix.mkdir(self.temp, 0o700)
 
     # --- the parts
