@@ -68,8 +68,6 @@ class Memory:
         while todo:
             region = todo.pop(0)
             low, high, is_sparse, size = self._measured(region)
-            if not size:
-                continue
             if size > ALWAYS and self.size + size > self.budget:
                 todo = self._without_widest(region) + todo
             elif is_sparse:
@@ -98,13 +96,14 @@ class Memory:
         return self._regions(left)
 
     def _regions(self, numbers: Iterable[int]) -> list[list[int]]:
-        """Part pieces into groups that overlap, those that matter most first."""
-        order = sorted(numbers, key=lambda n: self.pieces[n].low)
+        """Part pieces into groups that overlap, those that matter most first; not the empty ones."""
+        some = [n for n in numbers if self.pieces[n].high > self.pieces[n].low]
+        order = sorted(some, key=lambda n: self.pieces[n].low)
         regions: list[list[int]] = []
         end = -1
         for number in order:
             piece = self.pieces[number]
-            if piece.low < end and piece.high > piece.low:
+            if piece.low < end:
                 regions[-1].append(number)
             else:
                 regions.append([number])

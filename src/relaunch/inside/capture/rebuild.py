@@ -21,8 +21,8 @@ _USES = (
     "call", "iter", "next", "len", "getitem", "setitem", "delitem", "contains", "bool", "int",
     "float", "index", "enter", "exit", "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod",
     "pow", "and", "or", "xor", "neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "radd",
-    "rsub", "rmul", "rmatmul", "rtruediv", "rfloordiv", "rmod", "rpow", "await", "aiter", "anext", "aenter",
-    "aexit", "fspath", "bytes", "array",
+    "rsub", "rmul", "rmatmul", "rtruediv", "rfloordiv", "rmod", "rpow", "await", "aiter", "anext",
+    "aenter", "aexit", "fspath", "bytes", "array",
 )  # fmt: skip
 
 

@@ -88,8 +88,26 @@ class Capture:
         return self._old
 
     def be_old(self) -> None:
-        """Use the code as it was when the call failed."""
+        """Use the code as it was when the call failed; tracebacks show it, too."""
+        import linecache
+
         self._is_old = True
+        for path, data in self.old_sources().items():
+            lines = data.decode("utf-8", "replace").splitlines(keepends=True)
+            linecache.cache[path] = (len(data), None, lines, path)
+
+    def with_old_lines(self, error: dict[str, Any]) -> dict[str, Any]:
+        """Return what is told of an error, with the lines of the code that ran."""
+        for frame in error["frames"] if self._is_old else ():
+            data = self.old_sources().get(frame["file"])
+            if "source" in frame and data is not None:
+                frame["source"] = lines_of(data)[frame["line"] - 1].strip()[:500]
+        for name in ("cause", "context"):
+            if name in error:
+                self.with_old_lines(error[name])
+        for member in error.get("members", ()):
+            self.with_old_lines(member)
+        return error
 
     def edits(self) -> dict[str, Edits]:
         """Return what was edited since, file by file."""

@@ -51,7 +51,7 @@ def replay(spec: dict[str, Any]) -> int:
         if _theirs(error.__traceback__) is None:  # a fault of ours, or of the capture
             told["why"] = f"{type(error).__name__}: {error}"
         else:  # the user's modules do not even load: that may be the very failure
-            code = _raised(error, spec, told)
+            code = _raised(error, capture, spec, told)
     told["notes"] = [*filter(None, [zeros_note(capture.facts)]), *dict.fromkeys(capture.notes)]
     told["took_s"] = time.monotonic() - began
     flush()
@@ -64,13 +64,17 @@ def _replay(capture: Capture, spec: dict[str, Any], told: dict[str, Any]) -> int
     run = ready(capture, spec["frame"], spec["how"], edits)
     capture.set_random()
     watched = Watched(edits)
-    code = _run(run, watched, spec, told)
+    code = _run(run, watched, capture, spec, told)
     told["not_run"] = watched.not_run
     return code
 
 
 def _run(
-    run: Callable[[], Any], watched: Watched, spec: dict[str, Any], told: dict[str, Any]
+    run: Callable[[], Any],
+    watched: Watched,
+    capture: Capture,
+    spec: dict[str, Any],
+    told: dict[str, Any],
 ) -> int:
     if spec.get("limit"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -82,17 +86,19 @@ def _run(
         told.update(ended="exited", why=str(error.code))
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except BaseException as error:
-        return _raised(error, spec, told)
+        return _raised(error, capture, spec, told)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     told["ended"] = "passed"
     return 0
 
 
-def _raised(error: BaseException, spec: dict[str, Any], told: dict[str, Any]) -> int:
+def _raised(
+    error: BaseException, capture: Capture, spec: dict[str, Any], told: dict[str, Any]
+) -> int:
     signal.setitimer(signal.ITIMER_REAL, 0)
     error.__traceback__ = _theirs(error.__traceback__)
-    told.update(ended="raised", error=_described(error))
+    told.update(ended="raised", error=capture.with_old_lines(_described(error)))
     told["needs"] = str(error) if isinstance(error, NotKept) else ""
     flush()
     traceback.print_exception(error)

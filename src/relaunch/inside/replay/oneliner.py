@@ -18,6 +18,7 @@ MOST = 24_000
 _FEW, _SOME = 6, 64
 """Up to so many elements an array is written out: first only the fewest, then more."""
 _MOST_PICKLED = 6_000
+_MADE = "made = lambda kind, state: ((o := object.__new__(kind)).__dict__.update(state), o)[1]"
 _ASYNC, _GENERATOR = 0x80, 0x20
 _PLAIN = (bool, int, str, bytes, type(None), type(...))
 
@@ -43,7 +44,8 @@ def line(capture: Capture, number: int, *, values: bool) -> tuple[str, list[str]
         call = f"{writer.imported('asyncio')}.run({call})"
     elif frame["flags"] & _GENERATOR:
         call = f"list({call})"
-    code = "; ".join([*writer.path(), f"import {', '.join(writer.imports)}", call])
+    imports = f"import {', '.join(writer.imports)}"
+    code = "; ".join([*writer.path(), imports, *writer.helpers, call])
     if len(code) > MOST:
         raise Cannot(f"its arguments take {len(code):,} characters")
     return code, writer.notes
@@ -58,6 +60,7 @@ class Writer:
         self._few = few
         self.imports: list[str] = []
         self.notes: list[str] = []
+        self.helpers: dict[str, None] = {}
         self._inside: list[int] = []
 
     def path(self) -> list[str]:
@@ -149,6 +152,7 @@ class Writer:
             (lambda v: type(v).__module__.startswith("pathlib"), self._path),
             (_is_dataclass, self._dataclass),
             (lambda v: isinstance(v, tuple) and hasattr(v, "_fields"), self._named_tuple),
+            (_is_plain_object, self._object),
         ]
 
     def _items(self, value: Any) -> str:
@@ -224,6 +228,11 @@ class Writer:
     def _named_tuple(self, value: Any) -> str:
         return f"{self._kind(value)}({', '.join(map(self.write, value))})"
 
+    def _object(self, value: Any) -> str:
+        """Write an object as its class and attributes; its `__init__` is not run again."""
+        self.helpers[_MADE] = None
+        return f"made({self._kind(value)}, {self.write(vars(value))})"
+
     def _pickled(self, value: Any) -> str:
         """Write whatever else as it is pickled, if it is small and made of what can be imported."""
         import base64
@@ -259,6 +268,14 @@ def _enum() -> Any:
     import enum
 
     return enum.Enum
+
+
+def _is_plain_object(value: Any) -> bool:
+    """Tell an object that is no more than its attributes."""
+    kind = type(value)
+    custom = ("__reduce_ex__", "__reduce__", "__getstate__", "__new__")
+    is_default = all(getattr(kind, name) is getattr(object, name) for name in custom)
+    return is_default and hasattr(value, "__dict__") and not hasattr(kind, "__setstate__")
 
 
 def _is_dataclass(value: Any) -> bool:
