@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import seconds
@@ -143,7 +144,12 @@ def _show(report: Report, lines: _Lines) -> None:
         else:
             os.write(2, data)
     for line in verdict_words(report, final):
-        draw.remark(f"rl: {line}")
+        head, told, rest = f"rl: {line}".rpartition("   (")
+        if told and draw.columns_of(head + told + rest) > draw.width(sys.stderr):
+            draw.remark(head)
+            draw.remark(f"    ({rest}")
+        else:
+            draw.remark(f"rl: {line}")
 
 
 def nothing_words(report: Report) -> str:

@@ -96,7 +96,7 @@ class Memory:
         return self._regions(left)
 
     def _regions(self, numbers: Iterable[int]) -> list[list[int]]:
-        """Part pieces into groups that overlap, those that matter most first; not the empty ones."""
+        """Part pieces into groups that overlap, those that matter most first; no empty ones."""
         some = [n for n in numbers if self.pieces[n].high > self.pieces[n].low]
         order = sorted(some, key=lambda n: self.pieces[n].low)
         regions: list[list[int]] = []
