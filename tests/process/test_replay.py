@@ -62,9 +62,8 @@ def test_the_outermost_call_that_fails_alone_is_found_and_told(failed: World):
     ]
     assert "KeyError: 'pear'" in lines
     assert "in main" not in done.stderr
-    assert lines[-1].startswith(
-        "rl: still fails: shop.py:10 KeyError: 'pear'   (total() of #1 alone:"
-    )
+    assert lines[-2] == "rl: still fails: shop.py:10 KeyError: 'pear'"
+    assert lines[-1].startswith("    (total() of #1 alone: 0.")
 
 
 def test_an_edit_is_seen_and_the_call_is_not_searched_again(failed: World):

@@ -17,8 +17,9 @@ _src = os.environ.get("RELAUNCH_SRC", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
-_environ = dict(os.environ)
-_loader = []
+_loaded = []
+# What failed calls may take; older Pythons keep none.
+_capture = os.environ.get("RELAUNCH_CAPTURE", "") if sys.version_info >= (3, 11) else ""
 # Our own copies, because tests of the user mock these and may leave them so at exit.
 _open, _read, _write, _close, _rename = os.open, os.read, os.write, os.close, os.rename
 _getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
@@ -31,8 +32,10 @@ def start():
     atexit.register(_at_exit)
     if sys.version_info >= (3, 8):
         _watch_threads()
-    if _keeps():
-        _watch_workers()
+    if _capture:
+        os.register_at_fork(after_in_child=_keep)
+        if sys.orig_argv[-1:] == ["--multiprocessing-fork"]:
+            _keep(None, "spawned")
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:
         _guard(roots.split(os.pathsep))
@@ -85,55 +88,24 @@ def _at_exit():
         pass
 
 
-def _keeps():
-    """Tell whether failed calls are to be kept; older Pythons cannot."""
-    return bool(_environ.get("RELAUNCH_CAPTURE")) and sys.version_info >= (3, 11)
-
-
-def _watch_workers():
-    os.register_at_fork(after_in_child=_forked)
-    if sys.orig_argv[-1:] == ["--multiprocessing-fork"]:  # spawned to be a worker
-        _be_worker()
-
-
-def _forked():
-    # Called from within os.fork(): only multiprocessing's own calls of it make workers.
-    code = sys._getframe(1).f_code
-    if code.co_name in ("_launch", "main") and "/multiprocessing/" in code.co_filename:
-        _be_worker()
-
-
-def _be_worker():
-    try:
-        _private().load("capture.workers").watch(_keep_of_worker)
-    except Exception:
-        pass
-
-
-def _keep_of_worker(error, who):
-    _keep(error, who, True)
-
-
-def _keep(error, who, is_worker=False):
-    """Keep the call that failed with its arguments, in the folder of the trial."""
-    if _keeps() and not isinstance(error, (SystemExit, KeyboardInterrupt)):
-        directory = getattr(sys, "_relaunch_reports", _directory)
-        traceback = getattr(error, "__traceback__", None)
-        hooked = _private().load("capture.hooked")
-        hooked.failed(error, traceback, who, is_worker, directory, _environ)
-
-
-def _private():
-    """Return what loads modules of ours beside those of the program."""
-    if not _loader:
+def _keep(error=None, who=""):
+    """Keep the call that failed; without one, watch this process if it was made to be a worker."""
+    if not _capture:
+        return
+    if error is None and not who:  # called from within os.fork()
+        code = sys._getframe(1).f_code
+        if code.co_name not in ("_launch", "main") or "/multiprocessing/" not in code.co_filename:
+            return
+    if not _loaded:
         import _frozen_importlib_external as importer
 
         path = os.path.join(_here, "private.py")
-        names = {"__name__": "_relaunch_private", "__file__": path}
         loader = importer.SourceFileLoader("_relaunch_private", path)
+        names = {"__name__": "_relaunch_private", "__file__": path}
         exec(loader.get_code("_relaunch_private"), names)
-        _loader.append(names["Private"](_here))
-    return _loader[0]
+        _loaded.append(names["Private"](_here))
+    hooked = _loaded[0].load("capture.hooked")
+    hooked.called(error, who, getattr(sys, "_relaunch_reports", _directory), _capture)
 
 
 def _report():
