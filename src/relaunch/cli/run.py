@@ -286,7 +286,8 @@ class Lines:
         parts.extend(("", f"{name} {draw.clean(text)}") for name, text in outcome.metrics.items())
         if not outcome.passed and event.trial_id:
             again = "rl warm" if outcome.resumed or outcome.cold else "rl"
-            parts.append(("dim", f"next: rl show {event.trial_id}, or edit and {again}"))
+            replay = ", rl replay" if event.replayable else ""
+            parts.append(("dim", f"next: rl show {event.trial_id}{replay}, or edit and {again}"))
         self._flow(event.trial_id, parts)
         if outcome.code_changed:
             names = _some(outcome.code_changed)

@@ -9,7 +9,7 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe where py log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe where py replay log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
@@ -118,6 +118,15 @@ _rl() {
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    replay)
+        options='-h --help --frame --limit --pdb --one-liner --list --fresh --json --color'
+        words='@good @bad'
+        case $prev in
+        --frame) values='text' ;;
+        --limit) values='text' ;;
         --color) values='auto always never' ;;
         esac
         ;;
