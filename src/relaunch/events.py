@@ -5,6 +5,11 @@ from __future__ import annotations
 from relaunch.outcome import Outcome
 from relaunch.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 
 class Warned(Record):
     """Something a person should know; the program runs all the same."""
@@ -47,8 +52,20 @@ class Finished(Record):
     told: str
     """Against its history: `same failure as #3, 12 s sooner`."""
     config_set: str = ""
+    replayable: bool = False
+    """The call that failed was kept, for `rl replay`."""
     in_line: bool = False
     """The program's last output did not end its line; a terminal needs a fresh one."""
 
 
-Event = Warned | Warmed | Announced | Finished
+class Measured(Record):
+    """The sections of a trial were measured."""
+
+    trial_id: str
+    sections: Mapping[str, Any]
+    """As `sections.json` of the trial has them."""
+    missed: tuple[str, ...] = ()
+    """Of those that were asked for: which never ran, and why."""
+
+
+Event = Warned | Warmed | Announced | Finished | Measured

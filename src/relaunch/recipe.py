@@ -19,10 +19,12 @@ class Probe(Record):
     """A question at a line or function of the program, asked without editing it."""
 
     kind: str
-    """peek, log, count, where, who, sleep, break, die, shapes"""
+    """peek, log, count, where, who, sleep, break, die, section, shapes"""
     file: str
     """Where it really is: absolute, links followed."""
     line: int = 0
+    end: int = 0
+    """Of a section: its last line."""
     function: str = ""
     """Qualified, as `GPT.forward`; instead of a line."""
     after: bool = False

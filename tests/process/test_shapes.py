@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import stat
 import sys
 from pathlib import Path
@@ -217,6 +218,18 @@ def test_what_was_seen_before_a_failure_is_written(model):
     assert done.returncode == 1
     assert "AssertionError" in done.stderr
     assert "dim=2)  # (B, T, C)" in text(model)
+
+
+def test_what_was_seen_before_an_interrupt_is_written(model):
+    model.write("train.py", TRAIN + "import signal\nprint('ready', flush=True)\nsignal.pause()\n")
+    running = model.start(["rl", "shapes", "model.py", *RUN])
+    assert running.stdout is not None
+    while b"ready" not in running.stdout.readline():
+        pass
+    os.killpg(running.pid, signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode in (-signal.SIGINT, 130, 1)
+    assert text(model) == COMMENTED
 
 
 def test_as_json(model):

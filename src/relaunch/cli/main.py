@@ -21,6 +21,7 @@ VERBS = {
     "shapes": "which shapes? seen while it runs, written as comments, or checked",
     "where": "is this file, function, line really run? if not, what is, and why",
     "py": "a line of Python: compound statements, imports of what it names",
+    "replay": "only the call that failed, alone, with the code as it is now",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",

@@ -42,7 +42,7 @@ def read_place(word: str, *, verb: str, after: bool = False) -> Place:
     """Return the place that a word names; raises UsageError with the nearest one that there is."""
     file, _, rest = word.rpartition(":")
     real = os.path.realpath(file)
-    tree = _tree(file, verb)
+    tree = tree_of(file, verb)
     place = Place(
         file=real,
         line=int(rest) if rest.isdecimal() else 0,
@@ -75,7 +75,7 @@ def function_place(word: str, *, verb: str) -> Place:
     for file in _files():
         if file.endswith(".py"):
             try:
-                tree = _tree(file, verb)
+                tree = tree_of(file, verb)
             except UsageError:
                 continue
             names = [name for name, _ in lines.functions(tree)] if tree is not None else []
@@ -101,7 +101,8 @@ def _files() -> list[str]:
     return found
 
 
-def _tree(file: str, verb: str) -> Any:
+def tree_of(file: str, verb: str) -> Any:
+    """Return the tree of a file; None for what only a newer Python can read."""
     try:
         with open(file, "rb") as source:
             text = source.read()

@@ -77,7 +77,8 @@ def quick(words: list[str]) -> int | None:
         return None
     values, asked, command = parse_with_words(words, PROBE_OPTIONS, "rl probe")
     probes = read_probes(asked, values)
-    request = request_of(values, command).but(probes=probes)
+    request = request_of(values, command)
+    request = request.but(probes=(*probes, *request.probes))
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
     attempt = prepare(open_project(), request, lines)

@@ -16,7 +16,8 @@ from relaunch.cli.launch_options import (
     whole_number,
 )
 from relaunch.errors import UsageError
-from relaunch.events import Announced, Finished, Warmed, Warned
+from relaunch.events import Announced, Finished, Measured, Warmed, Warned
+from relaunch.inside.protocol import LOG, RANKED
 from relaunch.session.project import open_project
 from relaunch.session.request import Request
 
@@ -43,6 +44,8 @@ Examples
   rl --until 'step 1 ' -- python train.py     how long to the critical point?
   rl --src ../transformers -- pytest -q  against that clone, proven afterwards
   rl --frozen -- python train.py         edit on while it runs
+  rl run --sections train.py:10-40,model.py:GPT.forward -- python train.py
+  rl run --log-level debug --ranked -- torchrun train.py
 """
 
 
@@ -133,7 +136,7 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         name=_name(values["name"]) if "name" in values else "",
         sets=sets,
         times=times,
-        env=assignments(values["env"], "--env") if "env" in values else None,
+        env=_environment(values),
         timeout_s=seconds(values["timeout_s"], "--timeout") if "timeout_s" in values else None,
         until=regex(values["until"], "--until") if "until" in values else None,
         match=regex(values["match"], "--match") if "match" in values else None,
@@ -144,11 +147,23 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         frozen=values.get("frozen"),
         let_live=values.get("let_live"),
         nan=values.get("nan", False),
-        probes=_who_calls(values["who_calls"]) if "who_calls" in values else (),
+        probes=_probes(values),
         unsaved="warn" if values.get("yes") else values.get("unsaved", ""),
         may_ask=both and not values.get("no_input"),
         quiet=values.get("quiet", False),
     )
+
+
+def _probes(values: dict[str, Any]) -> tuple[Probe, ...]:
+    """Return what the options of a launch look at while it runs."""
+    found: tuple[Probe, ...] = ()
+    if "who_calls" in values:
+        found += _who_calls(values["who_calls"])
+    if "sections" in values:
+        from relaunch.cli.sections import read_sections
+
+        found += read_sections(values["sections"])
+    return found
 
 
 def _who_calls(words: Sequence[str]) -> tuple[Probe, ...]:
@@ -159,6 +174,18 @@ def _who_calls(words: Sequence[str]) -> tuple[Probe, ...]:
     return tuple(
         Probe(kind="who", file=one.file, function=one.function, label=one.label) for one in places
     )
+
+
+def _environment(values: dict[str, Any]) -> dict[str, str] | None:
+    """Return what is set for the program: what was given, and what options of ours become."""
+    found = assignments(values.get("env", ()), "--env")
+    if "log_level" in values:
+        from relaunch.cli.levels import read_levels
+
+        found[LOG] = read_levels(values["log_level"])
+    if values.get("ranked"):
+        found[RANKED] = "1"
+    return found or None
 
 
 def _name(text: str) -> str:
@@ -206,6 +233,10 @@ class Lines:
             elif isinstance(event, Warned):
                 hint = f"   try: {event.hint}" if event.hint else ""
                 self._write(self._pen("yellow", "rl:") + f" {draw.clean(event.text)}{hint}")
+            elif isinstance(event, Measured):
+                from relaunch.cli.sections import show
+
+                show(event.sections, event.missed, self._pen, quiet=self.quiet)
             elif self.quiet or (self.brief and _is_plain(event)):
                 pass
             elif isinstance(event, Announced):
@@ -255,7 +286,8 @@ class Lines:
         parts.extend(("", f"{name} {draw.clean(text)}") for name, text in outcome.metrics.items())
         if not outcome.passed and event.trial_id:
             again = "rl warm" if outcome.resumed or outcome.cold else "rl"
-            parts.append(("dim", f"next: rl show {event.trial_id}, or edit and {again}"))
+            replay = ", rl replay" if event.replayable else ""
+            parts.append(("dim", f"next: rl show {event.trial_id}{replay}, or edit and {again}"))
         self._flow(event.trial_id, parts)
         if outcome.code_changed:
             names = _some(outcome.code_changed)
@@ -289,6 +321,10 @@ class Lines:
         for name in type(event)._fields:
             field = getattr(event, name)
             value[name] = list(field) if isinstance(field, tuple) else field
+        if isinstance(event, Measured):
+            from relaunch.cli.sections import in_short
+
+            value["sections"] = in_short(event.sections)
         if isinstance(event, Finished):
             value["outcome"] = outcome_json(event.outcome)
             value["outcome"]["passed"] = event.outcome.passed

@@ -7,8 +7,11 @@ import time
 
 from relaunch.cli import draw
 from relaunch.cli.log import STATE_STYLES, VERDICT_STYLES, exit_word
+from relaunch.inside.protocol import LOG_FILE
 from relaunch.journal.output import RESET, STDERR, STDOUT, read_chunks, segments
 from relaunch.session import look_back
+from relaunch.session.captures import captures_of, has_capture
+from relaunch.session.measured import sections_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ Examples
   rl show @bad --code --env
 """
 _FILES_SHOWN = 8
+_INDENT = 10
+"""What stands before the lines of a card."""
 _STREAMS = {"out": (STDOUT,), "err": (STDERR,), "reset": (RESET,), "both": (STDOUT, STDERR)}
 _STREAM_WORDS = {STDOUT: "out", STDERR: "err", RESET: "reset"}
 
@@ -38,6 +43,8 @@ def arguments(parser: ArgumentParser) -> None:
     add("--output", action="store_true", help="write what it printed, byte for byte")
     add("--follow", action="store_true", help="with --output: go on until it ends")
     add("--stream", choices=tuple(_STREAMS), default="both", help="with --output: which (both)")
+    add("--sections", action="store_true", help="its sections, process by process")
+    add("--log", action="store_true", help="write what its loggers said")
     add("--times", action="store_true", help="with --output: when each line came")
     add("--code", action="store_true", help="all files that differ from the commit")
     add("--env", action="store_true", help="the environment, name by name")
@@ -51,6 +58,10 @@ def main(args: Namespace) -> int:
     trial = look_back.trial_of(journal, args.trial)
     if args.output or args.follow or args.times:
         return _output(journal, trial, args)
+    if args.log:
+        return _log(trial)
+    if args.sections and not args.json:
+        return _sections(trial, args.color)
     packages = look_back.packages_of(journal, trial)
     if args.json:
         draw.say_json("show", _as_json(trial, packages))
@@ -81,6 +92,7 @@ def _as_json(trial: Trial, packages: dict[str, str]) -> dict[str, Any]:
         "mark": trial.mark,
         "verified": look_back.verified(trial),
         "packages": packages,
+        "sections": sections_of(trial),
     }
 
 
@@ -88,6 +100,46 @@ def output_bytes(trial: Trial) -> int:
     """Count the bytes of output that were kept."""
     paths = (os.path.join(trial.path, f"output.{number}") for number in segments(trial.path))
     return sum(os.path.getsize(path) for path in paths)
+
+
+# --- what was measured and logged ----------------------------------------------------------------
+
+
+def _table(trial: Trial, width: int, pen: draw.Pen) -> str:
+    found = sections_of(trial)
+    if found is None:
+        return ""
+    from relaunch.cli.sections import screen
+
+    return "\n".join(screen(found, width=width - _INDENT, pen=pen))
+
+
+def _sections(trial: Trial, color: str) -> int:
+    found = sections_of(trial)
+    if found is None or not found["processes"]:
+        draw.remark(f"rl: #{trial.id} measured no sections")
+        return 0
+    from relaunch.cli.sections import details
+
+    draw.say("\n".join(details(found, width=draw.width(), pen=draw.pen(choice=color))) + "\n")
+    return 0
+
+
+def _log(trial: Trial) -> int:
+    try:
+        with open(os.path.join(trial.path, LOG_FILE), "rb") as file:
+            draw.say_bytes(file.read())
+    except OSError:
+        draw.remark(f"rl: no logger of #{trial.id} said anything")
+    return 0
+
+
+def _log_line(trial: Trial) -> str:
+    try:
+        kept = os.path.getsize(os.path.join(trial.path, LOG_FILE))
+    except OSError:
+        return ""
+    return f"{draw.size(kept)}: rl show {trial.id} --log"
 
 
 # --- the output ----------------------------------------------------------------------------------
@@ -157,12 +209,14 @@ def card(
     add("reset", _resets(start, end))
     add("set", draw.clean(row["set"]))
     add("failure", _failure(row, pen))
+    add("replay", _replay(trial, now))
     add("told", draw.clean(row["told"]))
     add("critical", "" if row["critical_s"] is None else f"point at {_s(row['critical_s'])}")
     add("warm", _warm(row))
     add("verified", _verified(trial))
     add("metrics", "   ".join(f"{n} {v}" for n, v in map(_cleaned, row["metrics"].items())))
     add("code", _code(start, pen, everything=all_files))
+    add("sections", _table(trial, width, pen))
     add("changed", _listed(end.get("code_changed"), "while it ran: "))
     add("loaded", "\n".join(f"{n} from {p}" for n, p in map(_cleaned, _items(end.get("loaded")))))
     add("ended", _listed(end.get("ended_processes"), "with it: "))
@@ -173,6 +227,7 @@ def card(
     add("unsaved", _listed(start.get("unsaved"), "run anyway: "))
     add("doubts", "\n".join(draw.clean(str(line)) for line in start.get("doubts") or ()))
     add("output", _output_line(trial))
+    add("log", _log_line(trial))
     return [_headline(row, now, pen), *draw.facts(pairs, width, pen)]
 
 
@@ -286,6 +341,19 @@ def _failure(row: look_back.Summary, pen: draw.Pen) -> str:
         return ""
     digest = pen("dim", draw.clean(f"{signature['kind']} {signature['digest'][:8]}"))
     return f"{draw.clean(signature['title'])}   {digest}"
+
+
+def _replay(trial: Trial, now: float) -> str:
+    """Say how to replay the call that failed, and how that ended the last time."""
+    if not has_capture(trial):
+        return ""
+    replays = [one for capture in captures_of(trial) for one in capture.found.get("replays", ())]
+    if not replays:
+        return f"rl replay {trial.id}"
+    last = max(replays, key=lambda one: float(one["when"]))
+    word = {"gone": "no longer fails", "neither": "could not be said"}.get(last["verdict"], "fails")
+    count = draw.plural(len(replays), "replay")
+    return f"rl replay {trial.id}   {count}, last {draw.ago(now - last['when'])}: {word}"
 
 
 def _code(start: dict[str, Any], pen: draw.Pen, *, everything: bool) -> str:

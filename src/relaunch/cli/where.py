@@ -71,7 +71,8 @@ def quick(words: list[str]) -> int | None:
         around = list(_around(place, number + 1))
         probes += [_helper(probe, one) for one in around]
         questions.append((number, around))
-    request = request_of(values, command).but(probes=tuple(probes))
+    request = request_of(values, command)
+    request = request.but(probes=(*probes, *request.probes))
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
     attempt = prepare(open_project(), request, lines)

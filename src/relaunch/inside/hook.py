@@ -19,6 +19,8 @@ _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
 _loader = []
+# What failed calls may take; older Pythons keep none.
+_capture = os.environ.get("RELAUNCH_CAPTURE", "") if sys.version_info >= (3, 11) else ""
 # Our own copies, because tests of the user mock these and may leave them so at exit.
 _open, _read, _write, _close, _rename = os.open, os.read, os.write, os.close, os.rename
 _getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
@@ -34,13 +36,27 @@ def start():
     # Only this process is the one-liner; what it starts is not.
     if os.environ.pop("RELAUNCH_LINE", "") and sys.version_info >= (3, 8):
         _load("oneliner").start()
+    if _capture:
+        os.register_at_fork(after_in_child=_keep)
+        if sys.orig_argv[-1:] == ["--multiprocessing-fork"]:
+            _keep(None, "spawned")
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:
         _guard(roots.split(os.pathsep))
+    if sys.version_info >= (3, 11):
+        _talk()
     if _probe and sys.version_info >= (3, 11):
         _load("probe.begin").begin(_probe)
     elif _probe:
         _report()["too_old"](os.path.dirname(_probe))
+
+
+def _talk():
+    """Have ranks print whole lines, and loggers say as much as was asked."""
+    if os.environ.get("RELAUNCH_RANKED"):
+        _load("ranked").begin()
+    if "=" in os.environ.get("RELAUNCH_LOG", ""):
+        _load("logs.watch").begin()
 
 
 def _load(name):
@@ -77,8 +93,9 @@ def _wrapped(theirs):
     def excepthook(args):
         try:
             if args.exc_type is not SystemExit:
-                thread = args.thread
-                _report()["failed"](args.exc_value, getattr(thread, "name", None) or "thread")
+                name = getattr(args.thread, "name", None) or "thread"
+                _report()["failed"](args.exc_value, name)
+                _keep(args.exc_value, name)
         except BaseException:
             pass
         return theirs(args)
@@ -95,8 +112,22 @@ def _at_exit():
             _report()["failed"](error, None, getattr(sys, "last_traceback", None))
         if _src:
             _report()["exiting"]()
+        if error is not None:
+            _keep(error, "")
     except BaseException:
         pass
+
+
+def _keep(error=None, who=""):
+    """Keep the call that failed; without one, watch this process if it was made to be a worker."""
+    if not _capture:
+        return
+    if error is None and not who:  # called from within os.fork()
+        code = sys._getframe(1).f_code
+        if code.co_name not in ("_launch", "main") or "/multiprocessing/" not in code.co_filename:
+            return
+    hooked = _load("capture.hooked")
+    hooked.called(error, who, getattr(sys, "_relaunch_reports", _directory), _capture)
 
 
 def _report():

@@ -64,7 +64,7 @@ def _learn(frame: FrameType, values: tuple[Any, ...], named: dict[str, Any]) -> 
     """Find out what is written at a place where nobody has come by yet."""
     from relaunch.inside.label.find import labels_of
 
-    if _untraced and not _untraced[0]:
+    if not _untraced[0]:
         _untraced[0] = leave_untraced(_peek)
     _line_to.renew()
     code = frame.f_code

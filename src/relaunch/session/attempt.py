@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import PlaceError, RelaunchError
-from relaunch.events import Announced, Finished, Warmed, Warned
+from relaunch.events import Announced, Finished, Measured, Warmed, Warned
+from relaunch.inside.protocol import capturing
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
+from relaunch.session.captures import has_capture, tidy
+from relaunch.session.lines import tidy_lines
 from relaunch.session.masks import mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
 from relaunch.session.place import Place
@@ -111,6 +114,8 @@ class Attempt:
         finally:
             if writer:
                 writer.close()
+            if self.trial:
+                tidy_lines(self.trial, self.recipe, self._secrets)
         if writer and writer.failed:
             self._unwritten.append(("output", writer.failed))
         self.written = result.written
@@ -122,6 +127,7 @@ class Attempt:
         if result.outcome.not_passed_on:
             self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
         outcome = self._finish(self._after(result.outcome), result.resets, result.in_line)
+        self._measure()
         self._prove(place, outcome)
         return outcome
 
@@ -315,7 +321,7 @@ class Attempt:
                 self.tell(Warned(text=line))
         place.use_clones()
         world = World(
-            env={**place.env, "RELAUNCH_TRIAL": self.trial.path} if self.trial else place.env,
+            env=self._env(place),
             reports=self._folder("reports"),
             probes=self._ask(place),
             report_on=tuple(place.expected),
@@ -324,7 +330,7 @@ class Attempt:
             secrets=self._secrets,
             quiet=self.quiet,
             warm_identity=self._warm_identity(place.env) if place.recipe.warm else "",
-            warm_roots=self._warm_roots(place) if place.recipe.warm else (),
+            warm_roots=self._own_roots(place) if place.recipe.warm else (),
             warm_memory_bytes=self._warm_memory() if place.recipe.warm else 0,
             warm_idle_s=self.recipe.warm_idle_s or settings.warm.idle_s,
         )
@@ -336,12 +342,28 @@ class Attempt:
             launched=self._launched,
         )
 
+    def _env(self, place: Place) -> Mapping[str, str]:
+        """Return the program's environment, and what our hook in it needs to know of the trial."""
+        if self.trial is None:
+            return place.env
+        found = {**place.env, "RELAUNCH_TRIAL": self.trial.path}
+        capture = self.project.settings.capture
+        if capture.enabled:
+            secrets = facts.secret_names(place.env, self.project.settings.record.redact)
+            found |= capturing(
+                budget=capture.budget,
+                limit_s=capture.limit_s,
+                secrets=secrets,
+                roots=self._own_roots(place),
+            )
+        return found
+
     def _warm_identity(self, env: Mapping[str, str]) -> str:
         """Name what must be equal for a run to go on where another was, besides its code."""
         packages = self.trial.start["packages"] if self.trial else ""
         return facts.digest(facts.environment_digest(env, salt=b""), packages)
 
-    def _warm_roots(self, place: Place) -> tuple[str, ...]:
+    def _own_roots(self, place: Place) -> tuple[str, ...]:
         taken = [root.path for root in self.code.roots] if self.code is not None else []
         return tuple(dict.fromkeys([*place.roots, *taken]))
 
@@ -405,6 +427,22 @@ class Attempt:
             return outcome
         return outcome.but(code_changed=changed) if changed else outcome
 
+    def _measure(self) -> None:
+        """Keep what was measured of the program's sections, and tell it."""
+        folder = os.path.join(self.trial.path, "sections") if self.trial else ""
+        is_there = os.path.isdir(folder)
+        if self.trial is None or not (is_there or _asks_sections(self.recipe)):
+            return
+        from relaunch.session.measured import keep_sections, never_run
+
+        try:
+            found = keep_sections(self.trial, self._secrets) if is_there else {"processes": []}
+        except OSError as error:
+            self._warn(f"the sections are not recorded: {_reason(error)}")
+            return
+        missed = never_run(self.recipe, self.seen) if self.seen is not None else ()
+        self.tell(Measured(trial_id=self.trial.id, sections=found, missed=missed))
+
     def _prove(self, place: Place, outcome: Outcome) -> None:
         """Say which file each package of `--src` was really loaded from."""
         if place.expected and not outcome.not_started:
@@ -429,6 +467,7 @@ class Attempt:
                 self.trial = self.journal.finish(self.trial, end)
             except OSError as error:
                 self._unwritten.append(("outcome", error.strerror or str(error)))
+            tidy(self.journal, self.trial, outcome, keep=self.project.settings.capture.keep)
             if self._unwritten:
                 what = " and ".join(name for name, _ in self._unwritten)
                 self._warn(
@@ -440,6 +479,7 @@ class Attempt:
                 outcome=outcome,
                 told=told,
                 config_set=self.recipe.config_set,
+                replayable=self.trial is not None and has_capture(self.trial),
                 in_line=in_line,
             )
         )
@@ -457,6 +497,10 @@ def code_json(code: Code) -> dict[str, Any]:
     from relaunch.journal.snapshot.code import to_json
 
     return {**to_json(code), "digest": code.digest}
+
+
+def _asks_sections(recipe: Recipe) -> bool:
+    return any(probe.kind == "section" for probe in recipe.probes)
 
 
 def _forget(_when: float, _stream: int, _data: bytes) -> None:

@@ -336,6 +336,17 @@ def test_an_object_that_holds_much_is_shown_by_its_fields():
     assert show(Long()).startswith("Long(items=[0, 1, 2")
 
 
+def test_what_hides_its_text_stays_hidden():
+    class Secret:
+        def __init__(self) -> None:
+            self.value = "k" * 5000
+
+        def __repr__(self) -> str:
+            return "Secret(**)"
+
+    assert show([Secret()]) == "[Secret(**)]"
+
+
 def test_on_another_thread_a_repr_is_asked_too():
     found: list[str] = []
     thread = threading.Thread(target=lambda: found.append(show(decimal.Decimal(2))))

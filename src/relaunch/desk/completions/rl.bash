@@ -9,13 +9,13 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py replay log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
     case $verb in
     ''|run)
-        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -26,6 +26,8 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
@@ -55,7 +57,7 @@ _rl() {
         esac
         ;;
     probe)
-        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --if) values='text' ;;
         --every) values='text' ;;
@@ -70,6 +72,8 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
@@ -78,7 +82,7 @@ _rl() {
         esac
         ;;
     shapes)
-        options='-h --help --check --dry-run --undo --also --args --line-length -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --check --dry-run --undo --also --args --line-length -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --also) values='command' ;;
         --line-length) values='text' ;;
@@ -89,6 +93,8 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
@@ -97,7 +103,7 @@ _rl() {
         esac
         ;;
     where)
-        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -106,6 +112,8 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
@@ -114,7 +122,7 @@ _rl() {
         esac
         ;;
     py)
-        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -125,10 +133,21 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
         --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    replay)
+        options='-h --help --frame --limit --pdb --one-liner --list --fresh --json --color'
+        words='@good @bad'
+        case $prev in
+        --frame) values='text' ;;
+        --limit) values='text' ;;
         --color) values='auto always never' ;;
         esac
         ;;
@@ -146,7 +165,7 @@ _rl() {
         esac
         ;;
     show)
-        options='-h --help --output --follow --stream --times --code --env --json --color'
+        options='-h --help --output --follow --stream --sections --log --times --code --env --json --color'
         words='@good @bad'
         case $prev in
         --stream) values='out err reset both' ;;

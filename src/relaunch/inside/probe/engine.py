@@ -12,6 +12,8 @@ import os
 import sys
 
 from relaunch.inside.probe import bytecode, dynamo, finite, lines, memory, pytests, rewrite
+from relaunch.inside.probe.chain import program_frame
+from relaunch.inside.warm.morph import function_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class Engine:
         self._names = {os.path.basename(file) for file in self._by_file}
         self._ours: dict[int, CodeType] = {}
         """Code of ours by its identity, kept so that the identity stays its own."""
+        self._sources: dict[int, tuple[bytes | str, str, Any]] = {}
+        """What code of ours was made from."""
         self._retired: set[int] = set()
         self._function: Any = None
         self._knows_pytest = self._knows_torch = False
@@ -94,6 +98,7 @@ class Engine:
             self.runtime.notes.add("unplaced", probe=number, why=why)
         self.runtime.notes.add("loaded", file=file, path=path, probes=list(placed.lines))
         self._ours[id(code)] = code
+        self._sources[id(code)] = (source, path, change)
         return code
 
     def note_stale(self, native: CodeType, source: bytes, path: str) -> None:
@@ -118,11 +123,31 @@ class Engine:
         watched = monitoring is not None and any(map(monitoring.get_tool, range(6)))
         if watched or not memory.is_known():
             return
+        frame = program_frame()
         for module in [*self._ours.values()]:
             for code in codes_of(module):
                 if rewrite.RUNTIME in code.co_names and number in code.co_consts:
                     for at, end in bytecode.calls_of(code, rewrite.RUNTIME, number):
                         memory.jump(code, at, end)
+                    if code is frame.f_code:
+                        self._restore(frame, module)
+
+    def _restore(self, frame: FrameType, module: CodeType) -> None:
+        """Have the function that is running be itself again from its next call on."""
+        code = frame.f_code
+        numbers = {one for one in code.co_consts if type(one) is int} - self._retired
+        asked = any(bytecode.calls_of(code, rewrite.RUNTIME, one) for one in numbers)
+        function = function_of(frame)
+        if asked or function is None or function.__code__ is not code:
+            return
+        source, path, change = self._sources[id(module)]
+        tree = lines.parse(source, path)
+        if change is not None:
+            change(tree)
+        for native in codes_of(compile(tree, path, "exec", dont_inherit=True)):
+            same = native.co_qualname, native.co_firstlineno, native.co_freevars
+            if same == (code.co_qualname, code.co_firstlineno, code.co_freevars):
+                function.__code__ = native
 
     # --- the ways in -----------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ _INSIDE = 20
 """So many members of a list or dict are looked at."""
 _MEANT = ("inf", "nan", "-inf")
 """A line that speaks of these means them."""
+_PIECE = 32_000
 DEATH = 71
 
 
@@ -181,15 +182,26 @@ def _unfinite_array(value: Any, library: Any) -> str:
         if not (value.is_floating_point() or value.is_complex()):
             return ""
         with library.no_grad():
-            value = value.detach()
-            if bool(library.isfinite(value).all()):
-                return ""
-            return "nan" if bool(library.isnan(value).any()) else "inf"
+            found = [_unfinite_tensor(one, library) for one in _pieces(value.detach())]
+        return "nan" if "nan" in found else "inf" if "inf" in found else ""
     if getattr(value.dtype, "kind", "") not in "fc":
         return ""
     if bool(library.isfinite(value).all()):
         return ""
     return "nan" if bool(library.isnan(value).any()) else "inf"
+
+
+def _unfinite_tensor(value: Any, library: Any) -> str:
+    if bool(library.isfinite(value).all()):
+        return ""
+    return "nan" if bool(library.isnan(value).any()) else "inf"
+
+
+def _pieces(value: Any) -> list[Any]:
+    """Return a tensor in parts so small that torch starts no threads for them: forks would hang."""
+    if value.device.type != "cpu" or value.numel() <= _PIECE:
+        return [value]
+    return list(value.reshape(-1).split(_PIECE))
 
 
 def _text_of(frame: FrameType, line: int) -> str:

@@ -7,6 +7,7 @@ does without.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 
@@ -39,13 +40,25 @@ def mapped(path: str, size: int) -> memoryview:
     """Return a new file as memory. Not by `mmap`, which keeps a low descriptor of the program's."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.ftruncate(fd, size)
+        _reserve(fd, size)
         at = _mmap(None, size, _READ_WRITE, _SHARED, fd, 0)
     finally:
         os.close(fd)
     if at in (None, ctypes.c_void_p(-1).value):
         raise OSError("no memory for counting")
     return memoryview((ctypes.c_ubyte * size).from_address(at)).cast("B")
+
+
+def _reserve(fd: int, size: int) -> None:
+    """Have room for a file now: on a full disk, a write to its memory would kill the program."""
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except AttributeError:  # macOS
+        os.ftruncate(fd, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        os.ftruncate(fd, size)
 
 
 def hide(function: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import _ast
 
-from relaunch.inside.probe import lines
+from relaunch.inside.probe import lines, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +41,16 @@ def inject(tree: Any, probes: Sequence[tuple[int, Mapping[str, Any]]]) -> Placed
     placed = Placed()
     found: dict[int, tuple[list[Any], dict[int, list[tuple[int, Any, bool]]]]] = {}
     _look_at_shapes(tree, [one for one in probes if one[1]["kind"] == "shapes"], placed)
+    sections: list[tuple[int, spans.Span]] = []
     for number, probe in probes:
         if number in placed.lines:
             continue
         try:
+            if probe["kind"] == "section":
+                covered = spans.find_spans(tree, probe)
+                placed.lines[number] = [span.line for span in covered]
+                sections += [(number, span) for span in covered]
+                continue
             places = find(tree, probe)
         except lines.NoPlace as error:
             placed.refused[number] = error.why
@@ -55,6 +61,7 @@ def inject(tree: Any, probes: Sequence[tuple[int, Mapping[str, Any]]]) -> Placed
             beside.setdefault(place.index, []).append((number, probe, place.after))
     for block, beside in found.values():
         block[:] = _with_calls(block, beside)
+    placed.refused.update(spans.wrap(sections))
     return placed
 
 

@@ -67,6 +67,10 @@ class Runtime:
             from relaunch.inside.shapes.begin import begin
 
             begin(self.notes)
+        if any(probe["kind"] == "section" for probe in self.probes):
+            from relaunch.inside.probe.measure import offer
+
+            offer(runtime, self.probes, self.counts)
         return rl
 
     def begin_again(self) -> None:
@@ -137,6 +141,7 @@ class Runtime:
             "break": self._break,
             "die": self._die,
             "shapes": lambda *_: lambda values: None,
+            "section": self._section,
         }[probe["kind"]]
         return self._never_failing(number, make(number, probe))
 
@@ -202,8 +207,13 @@ class Runtime:
                 chains[number] = set()
                 self.notes.add("hit", probe=number, chain=callers(), thread=_thread())
             elif counts.values[at] >= ENOUGH:
-                self.retire(number)
+                for one in known:
+                    self.retire(one)
 
+        # The first probe of a place is the question; the others only help where it has no answer.
+        known = [n for n, one in enumerate(self.probes) if one["label"] == probe["label"]]
+        if known[0] != number:
+            known = [number]
         return count
 
     def _who(self, number: int, probe: Probe) -> Action:
@@ -265,6 +275,9 @@ class Runtime:
             os._exit(probe["code"])
 
         return die
+
+    def _section(self, number: int, probe: Probe) -> Action:
+        return lambda values: None  # the code around its statements calls what `offer` gave it
 
     # --- words -----------------------------------------------------------------------------------
 

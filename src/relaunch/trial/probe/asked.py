@@ -36,6 +36,7 @@ def as_plain(probe: Probe) -> dict[str, Any]:
         "kind": probe.kind,
         "file": probe.file,
         "line": probe.line,
+        "end": probe.end,
         "function": probe.function,
         "after": probe.after,
         "exprs": exprs,

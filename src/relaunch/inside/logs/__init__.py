@@ -1,0 +1,1 @@
+"""Loggers of the standard library that say when, where and which rank; and their levels."""

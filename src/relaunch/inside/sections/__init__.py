@@ -1,0 +1,1 @@
+"""Sections of a program: how long each took, and what memory it had, took and kept."""

@@ -1,0 +1,452 @@
+"""`section`, in this process: nesting, threads, tasks, generators, failures; and what it keeps."""
+
+import asyncio
+import contextvars
+import inspect
+import itertools
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from relaunch.inside.sections import record as recording
+from relaunch.inside.sections.ending import process_of
+from relaunch.inside.sections.layout import ROWS, Numbers
+from relaunch.inside.sections.meter import RECORD, RESET, Meter, Unheld
+from relaunch.inside.sections.record import Recorder
+from relaunch.inside.sections.section import section
+
+MB = 1 << 20
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """A recorder of this test alone, without a trial."""
+    monkeypatch.delenv("RELAUNCH_TRIAL", raising=False)
+    monkeypatch.setattr(recording, "_one", [])
+    one = recording.recorder()
+    one.is_told_by_cell = True
+    return one
+
+
+def measured(record: Recorder) -> Mapping[tuple[str, ...], Numbers]:
+    return process_of(record).sections
+
+
+def times(record: Recorder) -> dict[tuple[str, ...], int]:
+    return {path: one.times for path, one in measured(record).items()}
+
+
+# --- one in another -------------------------------------------------------------------------------
+
+
+def test_sections_lie_in_each_other_and_repeat(record):
+    for _ in range(3):
+        with section("epoch"):
+            for _ in range(2):
+                with section("load"):
+                    pass
+            with section("train"):
+                pass
+    with section("load"):
+        pass
+    assert times(record) == {
+        ("epoch",): 3, ("epoch", "load"): 6, ("epoch", "train"): 3, ("load",): 1,
+    }  # fmt: skip
+
+
+def test_self_time_is_what_no_section_inside_took(record):
+    with section("outer"):
+        time.sleep(0.02)
+        with section("inner"):
+            time.sleep(0.03)
+    outer, inner = measured(record)["outer",], measured(record)["outer", "inner"]
+    assert outer.total_ns >= 50e6
+    assert inner.total_ns >= 30e6
+    assert 0 <= outer.total_ns - inner.total_ns - outer.self_ns < 5e6
+    assert outer.self_ns >= 20e6
+
+
+def test_what_is_raised_passes_through_and_the_section_is_marked_failed(record):
+    error = KeyError("mine")
+    with pytest.raises(KeyError) as caught, section("outer"), section("bad"):
+        raise error
+    assert caught.value is error
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    assert [one.failed for one in measured(record).values()] == [1, 1]
+    assert error.__traceback__ is not None
+    frames = inspect.getinnerframes(error.__traceback__)
+    assert [frame.filename for frame in frames] == [__file__]
+
+
+def test_ends_that_are_raised_are_no_failures(record):
+    for kind in (StopIteration, GeneratorExit, SystemExit):
+        with pytest.raises(kind), section("ends"):
+            raise kind
+    assert measured(record)["ends",].failed == 0
+
+
+def test_the_same_object_may_be_entered_again_inside_itself(record):
+    same = section("again")
+    with same, section("between"), same:
+        pass
+    with same:
+        pass
+    assert times(record) == {
+        ("again",): 2, ("again", "between"): 1, ("again", "between", "again"): 1,
+    }  # fmt: skip
+
+
+def test_sections_left_in_another_order_than_entered_are_each_left_once(record):
+    first, second = section("first"), section("second")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    with section("after"):
+        pass
+    second.__exit__(None, None, None)
+    with section("last"):
+        pass
+    assert [path[-1] for path in times(record)] == ["first", "second", "after", "last"]
+    assert all(one.times == 1 and not one.open for one in measured(record).values())
+    assert ("last",) in times(record)
+
+
+def test_a_section_left_twice_counts_once(record):
+    one = section("once")
+    one.__enter__()
+    one.__exit__(None, None, None)
+    one.__exit__(None, None, None)
+    assert times(record) == {("once",): 1}
+
+
+def test_names_made_up_anew_each_time_end_in_one_row(record):
+    for n in range(600):
+        with section(f"step {n}"):
+            pass
+    found = times(record)
+    assert len(found) == 501
+    assert found["(more sections)",] == 100
+
+
+def test_a_function_is_no_name():
+    with pytest.raises(TypeError, match="section needs a name"):
+        section(len)  # type: ignore[arg-type]
+    assert repr(section(3)) == "section('3')"  # type: ignore[arg-type]
+
+
+# --- at once --------------------------------------------------------------------------------------
+
+
+def test_threads_have_sections_of_their_own(record):
+    barrier = threading.Barrier(4)
+
+    def work() -> None:
+        for _ in range(200):
+            with section("thread"), section("inner"):
+                pass
+        barrier.wait()
+
+    with section("main"):
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        barrier.wait()
+        for thread in threads:
+            thread.join()
+    assert times(record) == {("main",): 1, ("thread",): 600, ("thread", "inner"): 600}
+    assert not record.open
+
+
+def test_tasks_that_take_turns_do_not_mix_their_sections(record):
+    async def task(name: str) -> None:
+        with section(name):
+            for _ in range(3):
+                await asyncio.sleep(0)
+                with section("step"):
+                    await asyncio.sleep(0)
+
+    async def main() -> None:
+        with section("main"):
+            await asyncio.gather(task("a"), task("b"))
+
+    asyncio.run(main())
+    assert times(record) == {
+        ("main",): 1, ("main", "a"): 1, ("main", "a", "step"): 3,
+        ("main", "b"): 1, ("main", "b", "step"): 3,
+    }  # fmt: skip
+    assert measured(record)["main",].self_ns >= 0
+
+
+def test_sections_inside_at_the_same_time_are_taken_from_the_outer_ones_time_once(record):
+    async def wait() -> None:
+        with section("wait"):
+            await asyncio.sleep(0.05)
+
+    async def main() -> None:
+        with section("main"):
+            await asyncio.gather(*(wait() for _ in range(10)))
+
+    asyncio.run(main())
+    main_, wait_ = measured(record)["main",], measured(record)["main", "wait"]
+    assert wait_.total_ns > 5 * main_.total_ns
+    assert 0 <= main_.self_ns < main_.total_ns
+
+
+def test_a_generator_that_waits_inside_a_section_harms_no_other(record):
+    def steps() -> Iterator[int]:
+        with section("generator"):
+            yield 1
+            yield 2
+
+    ones, others = steps(), steps()
+    next(ones)
+    next(others)
+    with section("consumer"):
+        next(ones)
+    list(others)
+    del ones
+    with section("after"):
+        pass
+    assert times(record)["generator",] + times(record).get(("generator", "generator"), 0) == 2
+    assert ("after",) in times(record)
+    assert not record.open
+
+
+def test_a_section_may_be_left_in_another_context_than_it_was_entered_in(record):
+    one = section("far")
+    contextvars.copy_context().run(one.__enter__)
+    one.__exit__(None, None, None)
+    assert times(record) == {("far",): 1}
+    assert not record.open
+
+
+# --- as a decorator -------------------------------------------------------------------------------
+
+
+def test_a_decorated_function_is_still_itself(record):
+    @section("f")
+    def plain(a: int, b: int = 2) -> int:
+        """Add."""
+        return a + b
+
+    assert plain(1) == 3
+    assert (plain.__name__, plain.__doc__) == ("plain", "Add.")
+    assert inspect.signature(plain).parameters.keys() == {"a", "b"}
+    assert times(record) == {("f",): 1}
+
+
+def test_a_decorated_method_is_one(record):
+    class Model:
+        @section("forward")
+        def forward(self, x: int) -> int:
+            return x + 1
+
+    assert Model().forward(1) == 2
+    assert times(record) == {("forward",): 1}
+
+
+def test_a_decorated_coroutine_is_measured_to_its_end(record):
+    @section("wait")
+    async def wait() -> str:
+        await asyncio.sleep(0.01)
+        return "done"
+
+    assert inspect.iscoroutinefunction(wait)
+    assert asyncio.run(wait()) == "done"
+    assert measured(record)["wait",].total_ns >= 9e6
+
+
+def test_of_a_decorated_generator_each_step_is_measured_and_not_its_consumer(record):
+    @section("load")
+    def load() -> Iterator[int]:
+        yield from range(3)
+
+    assert inspect.isgeneratorfunction(load)
+    for _ in load():
+        time.sleep(0.01)
+    assert times(record) == {("load",): 4}
+    assert measured(record)["load",].total_ns < 10e6
+
+
+def test_a_decorated_generator_takes_what_is_sent_and_thrown_and_returns(record):
+    log: list[object] = []
+
+    @section("talk")
+    def talk() -> Iterator[object]:
+        try:
+            log.append((yield "first"))
+            yield "second"
+        except ValueError as error:
+            log.append(error)
+            yield "caught"
+        return "end"  # type: ignore[return-value]
+
+    steps = talk()
+    assert next(steps) == "first"
+    assert steps.send("sent") == "second"  # type: ignore[attr-defined]
+    error = ValueError("thrown")
+    assert steps.throw(error) == "caught"  # type: ignore[attr-defined]
+    with pytest.raises(StopIteration) as stop:
+        next(steps)
+    assert stop.value.value == "end"
+    assert log == ["sent", error]
+
+
+def test_a_decorated_generator_that_is_closed_cleans_up(record):
+    log = []
+
+    @section("held")
+    def held() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            log.append("closed")
+
+    steps = held()
+    next(steps)
+    steps.close()  # type: ignore[attr-defined]
+    assert log == ["closed"]
+    assert not record.open
+
+
+def test_of_a_decorated_asynchronous_generator_each_step_is_measured(record):
+    @section("stream")
+    async def stream():
+        for n in range(3):
+            await asyncio.sleep(0)
+            yield n
+
+    async def main() -> list[int]:
+        return [n async for n in stream()]
+
+    assert asyncio.run(main()) == [0, 1, 2]
+    assert times(record) == {("stream",): 4}
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def test_memory_that_comes_and_goes_is_a_peak_and_what_stays_a_change(record):
+    kept = []
+    with section("all"):
+        with section("peak"):
+            time.sleep(0.001)
+            bytearray(80 * MB).replace(b"\0", b"x")
+        with section("keep"):
+            time.sleep(0.001)
+            kept.append(bytearray(30 * MB).replace(b"\0", b"x"))
+        with section("nothing"):
+            time.sleep(0.001)
+    found = measured(record)
+    if record.meter.by != RESET:
+        pytest.skip("this kernel does not begin the peak anew")
+    peak, keep, nothing = (found["all", name] for name in ("peak", "keep", "nothing"))
+    assert peak.rss_peak - peak.rss > 70 * MB
+    assert abs(peak.rss_delta) < 10 * MB
+    assert 25 * MB < keep.rss_delta < 40 * MB
+    assert nothing.rss_peak - nothing.rss < 5 * MB  # its own, not that of the one before it
+    assert found["all",].rss_peak >= peak.rss_peak - MB
+    assert kept
+
+
+def test_memory_is_read_at_most_every_100_microseconds(record, monkeypatch):
+    count = 0
+    theirs = record.meter.read
+
+    def read() -> None:
+        nonlocal count
+        count += 1
+        theirs()
+
+    monkeypatch.setattr(record.meter, "read", read)
+    began = time.perf_counter_ns()
+    for _ in range(2000):
+        with section("empty"):
+            pass
+    assert count <= (time.perf_counter_ns() - began) / 100_000 + 2
+
+
+def test_without_leave_to_begin_the_peak_anew_a_record_is_told(monkeypatch):
+    monkeypatch.setenv("RELAUNCH_SECTIONS_PEAK", "record")
+    meter = Meter()
+    assert meter.by == RECORD
+    meter.read()
+    before = meter.high
+    block = bytearray(50 * MB).replace(b"\0", b"x")
+    meter.read()
+    assert meter.rss > 45 * MB
+    assert meter.high >= before
+    assert block
+
+
+def test_a_program_that_closes_all_files_is_measured_no_more_and_goes_on():
+    meter = Meter()
+    for fd in (meter._statm, meter._status, meter._clear):
+        os.close(fd)
+    meter.read()
+    assert meter.by != RESET
+    meter.begin()
+    assert meter.by in (RESET, RECORD)
+
+
+def test_a_meter_that_holds_no_file_finds_the_same():
+    held, unheld = Meter(), Unheld()
+    held.read()
+    unheld.read()
+    assert abs(held.rss - unheld.rss) < 4 * MB
+    open_now = set(os.listdir("/proc/self/fd"))
+    unheld.read()
+    assert set(os.listdir("/proc/self/fd")) == open_now
+
+
+def test_a_file_of_the_user_named_like_the_standard_library_is_not_imported(tmp_path, monkeypatch):
+    (tmp_path / "resource.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "resource", raising=False)
+    assert Meter().rss > 0
+    assert "resource" not in sys.modules
+
+
+# --- iterations -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 100, 128, 129, 1000, 5000])
+def test_of_many_iterations_evenly_spread_ones_are_kept(record, count):
+    for _ in range(count):
+        with section("step"):
+            pass
+    numbers = measured(record)["step",].column("number")
+    assert len(numbers) <= ROWS
+    steps = {later - earlier for earlier, later in itertools.pairwise(numbers)}
+    assert numbers[0] == 0
+    assert len(steps) <= 1
+    assert count == 1 or len(numbers) >= min(count, ROWS // 2)
+    assert numbers[-1] >= count - (steps.pop() if steps else 1)
+
+
+# --- after a fork ---------------------------------------------------------------------------------
+
+
+def test_a_forked_child_begins_its_own_count(record):
+    reading, writing = os.pipe()
+    with section("parent"):
+        with section("before"):
+            pass
+        pid = os.fork()
+        if not pid:
+            with section("child"):
+                pass
+            told = repr(times(recording.recorder()))
+            os.write(writing, told.encode())
+            os._exit(0)
+        os.waitpid(pid, 0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        assert file.read() == repr({("parent", "child"): 1})
+    assert ("parent", "before") in times(record)
+    assert ("parent", "child") not in times(record)
