@@ -204,7 +204,7 @@ class Inference:
         if len(ranks) == 1:
             return Shape(sides=tuple(sides)), ""
         named = count
-        while named and (sides[named - 1] == ANY or sides[named - 1].isdecimal()) is False:
+        while named and sides[named - 1] != ANY and not sides[named - 1].isdecimal():
             named -= 1
         del self._choices[before : before + named]
         if named == count:

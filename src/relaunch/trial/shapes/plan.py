@@ -79,8 +79,7 @@ def plan(
         for site in function.sites:
             line = source.line_of(site.statement.lineno)
             if line is not None:
-                one = lines.setdefault(line.last, _OneLine(line))
-                one.add(site, known, is_called=inference is not None)
+                lines.setdefault(line.last, _OneLine(line)).add(site, known)
         if inference is not None:
             _look(inference, lines, source)
     rows = [one.row(source, with_arguments=with_arguments, width=width) for one in lines.values()]
@@ -116,12 +115,10 @@ class _OneLine:
         self.found: list[Found] = []
         self.broken: list[Broken] = []
         self._known: set[str] = set()
-        self._is_called = False
 
-    def add(self, site: Site, known: Collection[str], *, is_called: bool) -> None:
+    def add(self, site: Site, known: Collection[str]) -> None:
         self.sites.append(site)
         self._known.update(known)
-        self._is_called = self._is_called or is_called
 
     @property
     def said(self) -> list[Said]:
@@ -181,8 +178,7 @@ class _OneLine:
         if any(name not in self._known for side in sides for name in names_in(side)):
             return False  # names of the author's own: they stay
         now = [side for one in worth for side in sides_of(one.value)]
-        ours = told([(one.label, str(one.value)) for one in worth], is_all=self._is_all(worth))
-        if not worth or len(ours) == 0:
+        if not worth:
             return False
         if self._is_all(worth) and len({str(one.value) for one in worth}) == 1:
             now = now[: len(now) // len(worth)]
