@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 from tests.needs import python_with_torch
 
@@ -71,7 +73,9 @@ def test_a_script_of_torch_runs_without_python(world):
 def test_workers_of_a_loader_are_probed(world):
     python = python_with_torch()
     world.write("rows.py", LOADER)
-    done = world.rl("probe", "rows.py:6", "row", "--", python, "rows.py")
+    # Workers pass tensors on by a socket there, whose path may have 107 characters.
+    env = {"TMPDIR": tempfile.gettempdir()}
+    done = world.rl("probe", "rows.py:6", "row", "--", python, "rows.py", env=env)
     assert done.stdout == "0\n2\n"
     lines = [line for line in done.stderr.splitlines() if "row=" in line]
     assert len(lines) == 2
