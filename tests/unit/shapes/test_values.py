@@ -70,7 +70,7 @@ Pair = namedtuple("Pair", "one other")
         ({1: Array(1)}, "dict"),
         (Array, "type"),
     ],
-    ids=str,
+    ids=lambda one: type(one).__name__,  # an address would differ in each worker
 )
 def test_what_a_value_is(value, expected):
     assert spec_of(value) == expected
