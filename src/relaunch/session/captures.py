@@ -36,6 +36,26 @@ class Capture(Record):
         """Return its name in the trial: process and number."""
         return os.path.basename(self.path)
 
+    @property
+    def sources(self) -> dict[str, bytes]:
+        """Return the user's files as they were; none where that cannot be read."""
+        import io
+        import pickle
+        import zlib
+
+        class Plain(pickle.Unpickler):
+            """Makes nothing but texts and bytes."""
+
+            def find_class(self, module: str, name: str) -> Any:
+                raise pickle.UnpicklingError(name)
+
+        try:
+            with open(os.path.join(self.path, "sources"), "rb") as file:
+                found: dict[str, bytes] = Plain(io.BytesIO(zlib.decompress(file.read()))).load()
+        except (OSError, zlib.error, pickle.UnpicklingError, EOFError):
+            return {}
+        return found
+
     def remember(self, found: dict[str, Any]) -> None:
         """Keep what a replay found beside it; without that, the next has to search again."""
         found["replays"] = found.get("replays", [])[-_MOST_SEEN:]

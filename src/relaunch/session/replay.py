@@ -313,7 +313,7 @@ class Replaying:
                 return self._final(one, (), Choice(**known))
         tried: list[Tried] = []
         for capture in found:
-            edited = bool(changed_since(capture))
+            edited = bool(changed_since(capture, self._moved(capture)))
             # Which call reproduces the failure is a question to the code that failed.
             tried = self.replays_of(capture, old=edited).search(self.tell)
             chosen = best(tried)
@@ -348,11 +348,15 @@ class Replaying:
         )
 
     def _moved(self, capture: Capture) -> tuple[tuple[str, str], ...]:
-        """Lead files of a copy, as `--frozen` runs from, to those that are edited."""
-        if not self.trial.start.get("frozen"):
-            return ()
-        roots = [root["path"] for root in (self.trial.start.get("code") or {}).get("roots", ())]
-        return tuple(zip(capture.facts["roots"], roots, strict=False))
+        """Lead files of a copy, as `--frozen` runs from, or of another work tree to those here."""
+        start = self.trial.start
+        then, now = str(start.get("project") or ""), self.roots[0]
+        found = [(then, now)] if then and then != now else []
+        if start.get("frozen"):
+            roots = [root["path"] for root in (start.get("code") or {}).get("roots", ())]
+            moved = [now + path.removeprefix(then) if path == then else path for path in roots]
+            found = [*zip(capture.facts["roots"], moved, strict=False), *found]
+        return tuple(found)
 
     def _final(
         self,
@@ -374,21 +378,29 @@ class Replaying:
             capture=capture,
             tried=tried,
             final=final,
-            changed=tuple(changed_since(capture)),
+            changed=tuple(changed_since(capture, self._moved(capture))),
         )
 
 
-def changed_since(capture: Capture) -> list[str]:
-    """Name the files of the frames that are not as they were."""
+def changed_since(capture: Capture, moved: tuple[tuple[str, str], ...] = ()) -> list[str]:
+    """Name the user's files that are not as they were."""
     found = []
     for file, stamp in capture.facts["stamps"].items():
+        here = file
+        for then, now in moved:
+            if f"{file}/".startswith(f"{then}/"):
+                here = now + file[len(then) :]
+                break
         try:
-            status = os.stat(file)
+            status = os.stat(here)
+            if [status.st_mtime_ns, status.st_size] == stamp:
+                continue
+            with open(here, "rb") as source:
+                is_same = source.read() == capture.sources.get(file)
         except OSError:
-            found.append(file)
-            continue
-        if [status.st_mtime_ns, status.st_size] != stamp:
-            found.append(file)
+            is_same = False
+        if not is_same:
+            found.append(here)
     return found
 
 

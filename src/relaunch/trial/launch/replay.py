@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from relaunch.jsontext import dumps, loads
@@ -105,7 +106,7 @@ def replay(
         "pdb": pdb,
     }
     try:
-        if not fresh:
+        if not fresh and sys.platform == "linux":
             from relaunch.trial.launch.imports import run_warm
 
             status = run_warm(call, spec, limit_s=limit_s, shown=shown)
