@@ -43,8 +43,19 @@ def _keep(error: BaseException, who: str, reports: str, allowed: str, most: int)
 
 def _environ() -> dict[str, str]:
     """Return the environment of the start: a program may take a secret out of it, to use it."""
-    found = sys.modules["posix"].environ
-    return {_text(name): _text(value) for name, value in found.items()}
+    posix = sys.modules["posix"]
+    try:
+        fd = posix.open("/proc/self/environ", posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return {_text(name): _text(value) for name, value in posix.environ.items()}
+    parts = []
+    try:
+        while block := posix.read(fd, 1 << 16):
+            parts.append(block)
+    finally:
+        posix.close(fd)
+    pairs = [entry.partition(b"=") for entry in b"".join(parts).split(b"\0") if b"=" in entry]
+    return {_text(name): _text(value) for name, _, value in pairs}
 
 
 def _text(data: bytes) -> str:

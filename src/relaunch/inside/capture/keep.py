@@ -27,7 +27,7 @@ from relaunch.inside.capture.memory import Memory
 from relaunch.inside.capture.own import Own, module_file, modules
 from relaunch.inside.capture.paths import paths
 from relaunch.inside.capture.rebuild import NAME
-from relaunch.inside.capture.secrets import Secrets
+from relaunch.inside.capture.secrets import Secrets, is_secret
 from relaunch.inside.protocol import CAPTURE_SCHEMA
 
 TYPE_CHECKING = False
@@ -241,6 +241,7 @@ class _Work:
                 "path": [entry for entry in sys.path if isinstance(entry, str)],
             },
             "cwd": _cwd(),
+            "environ": self._environ(),
             "argv": [word for word in getattr(sys, "argv", ()) if isinstance(word, str)],
             "main": {
                 "file": _absolute(module_file(main)),
@@ -252,6 +253,19 @@ class _Work:
             "modules": [*mine],
             "rewritten": [file for name, file in mine.items() if _is_rewritten(name)],
             "stamps": {file: _stamp(file) for file in sorted(self.files) if _stamp(file)},
+        }
+
+    def _environ(self) -> dict[str, str | None]:
+        """Return what the program changed in its environment; None: it is gone."""
+        now = getattr(sys.modules.get("os"), "environ", {})
+        then = self.place.environ
+        changed = {name: now[name] for name in now if then.get(name) != now[name]} if then else {}
+        gone: dict[str, str | None] = {name: None for name in then if name not in now}
+        found = {**changed, **gone}
+        return {
+            name: value
+            for name, value in found.items()
+            if not name.startswith("RELAUNCH_") and not is_secret(name, value or "")
         }
 
     def _write_globals(self, frames: list[Kept]) -> list[list[str]]:
