@@ -145,7 +145,9 @@ def a_thread(keeper: Keeper, thing: Any) -> Reduced:
 
 def database(keeper: Keeper, thing: Any) -> Reduced:
     """Reduce a connection of SQLite to a copy of what is in it."""
-    is_empty = not thing.execute("pragma schema_version").fetchone()[0]
+    cursor = thing.cursor()
+    cursor.row_factory = None
+    is_empty = not cursor.execute("pragma schema_version").fetchone()[0]
     data = b"" if is_empty else thing.serialize()  # which refuses one without a page
     keeper.note(thing, "database: a copy in memory")
     return rebuild.database, (data, thing.isolation_level, thing.row_factory)
