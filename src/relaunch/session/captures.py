@@ -66,7 +66,10 @@ class Capture(Record):
 
 
 def captures_of(trial: Trial) -> list[Capture]:
-    """Read the captures of a trial, the earliest first: what failed later may have failed of it."""
+    """Read the captures of a trial, the earliest first: what failed later may have failed of it.
+
+    Those with code of the user go before a launcher's, that only noticed.
+    """
     folder = os.path.join(trial.path, FOLDER)
     try:
         names = [name for name in os.listdir(folder) if not name.startswith(".")]
@@ -82,7 +85,7 @@ def captures_of(trial: Trial) -> list[Capture]:
                 found.append(Capture(path=path, facts=facts, found=seen))
         except (JournalError, KeyError):
             continue
-    return sorted(found, key=lambda one: float(one.facts.get("when") or 0))
+    return sorted(found, key=lambda one: (not one.facts.get("is_own"), one.facts.get("when", 0)))
 
 
 def has_capture(trial: Trial) -> bool:

@@ -234,6 +234,7 @@ class _Work:
             "error": _described(self.error, self.tb),
             "frames": [kept.facts() for kept in frames],
             "depth": depth_of(self.tb),
+            "is_own": self.own.has(frames[-1].file),
             "python": {
                 "executable": sys.executable,
                 "version": ".".join(map(str, sys.version_info[:3])),
