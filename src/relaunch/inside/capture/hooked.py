@@ -26,7 +26,8 @@ def _keep(error: BaseException, who: str, reports: str, allowed: str, most: int)
     # Loaded when something failed: a worker that does not is not to wait for it.
     if isinstance(error, (SystemExit, KeyboardInterrupt)):
         return
-    from relaunch.inside.capture.keep import MOST_PER_PROCESS, Place, keep
+    from relaunch.inside.capture.keep import MOST_PER_PROCESS, keep
+    from relaunch.inside.capture.work import Place
 
     environ = _environ()
     budget, limit_s, *secrets = allowed.split(" ")
