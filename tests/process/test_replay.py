@@ -318,6 +318,23 @@ def test_a_frozen_trial_is_replayed_with_the_tree_that_is_edited(warm: World):
     assert warm.rl("replay").returncode == 0
 
 
+def test_another_work_tree_replays_its_own_files(failed: World):
+    failed.commit()
+    failed.git("worktree", "add", "-q", str(failed.root / "other"))
+    other = failed.root / "other"
+    assert failed.rl("replay", cwd=other).returncode == 1
+    text = PROGRAM.replace("self.prices[name]", "self.prices.get(name, 0)")
+    (other / "shop.py").write_text(text)
+    assert "fixed" in failed.rl("replay", cwd=other).stderr
+    assert "still fails" in failed.rl("replay").stderr
+
+
+def test_a_file_that_was_only_touched_is_not_edited(failed: World):
+    (failed.project / "shop.py").touch()
+    told = json.loads(failed.rl("replay", "--json").stdout)
+    assert (told["verdict"], told["changed"]) == ("same", [])
+
+
 def test_a_program_is_not_run_again_by_its_replay(warm: World):
     warm.write(
         "run.py",

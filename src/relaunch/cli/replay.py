@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from relaunch.session.calls import Tried, Tries
     from relaunch.session.captures import Capture
     from relaunch.session.project import Project
-    from relaunch.session.replay import Report, Tried, Tries, Wish
+    from relaunch.session.replay import Report, Wish
 
 EXAMPLES = """\
 Examples
@@ -100,7 +101,7 @@ class _Lines:
         self._begun = ""
 
     def tell(self, event: Tries | Tried) -> None:
-        from relaunch.session.replay import Tries
+        from relaunch.session.calls import Tries
 
         if self._quiet:
             return

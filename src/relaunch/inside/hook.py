@@ -38,7 +38,8 @@ def start():
         _load("oneliner").start()
     if _capture:
         os.register_at_fork(after_in_child=_keep)
-        if sys.orig_argv[-1:] == ["--multiprocessing-fork"]:
+        words = sys.orig_argv
+        if words[-1:] == ["--multiprocessing-fork"] or "loky.backend" in "".join(words[2:3]):
             _keep(None, "spawned")
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:

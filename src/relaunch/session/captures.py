@@ -36,6 +36,26 @@ class Capture(Record):
         """Return its name in the trial: process and number."""
         return os.path.basename(self.path)
 
+    @property
+    def sources(self) -> dict[str, bytes]:
+        """Return the user's files as they were; none where that cannot be read."""
+        import io
+        import pickle
+        import zlib
+
+        class Plain(pickle.Unpickler):
+            """Makes nothing but texts and bytes."""
+
+            def find_class(self, module: str, name: str) -> Any:
+                raise pickle.UnpicklingError(name)
+
+        try:
+            with open(os.path.join(self.path, "sources"), "rb") as file:
+                found: dict[str, bytes] = Plain(io.BytesIO(zlib.decompress(file.read()))).load()
+        except (OSError, zlib.error, pickle.UnpicklingError, EOFError):
+            return {}
+        return found
+
     def remember(self, found: dict[str, Any]) -> None:
         """Keep what a replay found beside it; without that, the next has to search again."""
         found["replays"] = found.get("replays", [])[-_MOST_SEEN:]
@@ -46,7 +66,10 @@ class Capture(Record):
 
 
 def captures_of(trial: Trial) -> list[Capture]:
-    """Read the captures of a trial, the earliest first: what failed later may have failed of it."""
+    """Read the captures of a trial, the earliest first: what failed later may have failed of it.
+
+    Those with code of the user go before a launcher's, that only noticed.
+    """
     folder = os.path.join(trial.path, FOLDER)
     try:
         names = [name for name in os.listdir(folder) if not name.startswith(".")]
@@ -62,7 +85,7 @@ def captures_of(trial: Trial) -> list[Capture]:
                 found.append(Capture(path=path, facts=facts, found=seen))
         except (JournalError, KeyError):
             continue
-    return sorted(found, key=lambda one: float(one.facts.get("when") or 0))
+    return sorted(found, key=lambda one: (not one.facts.get("is_own"), one.facts.get("when", 0)))
 
 
 def has_capture(trial: Trial) -> bool:

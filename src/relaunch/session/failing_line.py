@@ -5,7 +5,8 @@ from __future__ import annotations
 from relaunch.errors import UsageError
 from relaunch.proc.supervise import supervise
 from relaunch.record import Record
-from relaunch.session.replay import Choice, Replaying, captures, from_frame, in_its_world
+from relaunch.session.calls import Choice, from_frame
+from relaunch.session.replay import Replaying, captures, in_its_world
 from relaunch.trial.launch.replay import IMPORTS_S, without_hook
 from relaunch.trial.signature.read import identify
 
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from relaunch.session.calls import Replays
     from relaunch.session.captures import Capture
     from relaunch.session.project import Project
-    from relaunch.session.replay import Replays, Wish
+    from relaunch.session.replay import Wish
 
 
 class Line(Record):

@@ -7,61 +7,26 @@ spoil the trend. What it found is kept beside the capture, and `rl show` tells i
 from __future__ import annotations
 
 import os
-import re
 import time
 
 from relaunch.errors import UsageError
 from relaunch.record import Record
+from relaunch.session.calls import WAYS, Choice, Replays, Tried, Tries, best
 from relaunch.session.captures import captures_of, last_with_capture
-from relaunch.session.facts import environment_digest
-from relaunch.trial.launch.replay import Call, Replayed, replay
-from relaunch.trial.signature.read import identify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Mapping
+    from typing import TypeVar
 
     from relaunch.journal.store import Trial
-    from relaunch.outcome import Signature
     from relaunch.session.captures import Capture
     from relaunch.session.project import Project
 
     Found = TypeVar("Found")
 
-SAME, ALMOST, OTHER, GONE, NEITHER = "same", "almost", "other", "gone", "neither"
-"""Fails as it did; so, but with other numbers; fails otherwise; no longer; cannot be said."""
 _LEAST_S, _MOST_S = 0.5, 10.0
 """Between these, a call may take a tenth of what the program took."""
-_HOW = {"function": ("call", "statement"), "module": ("statement",)}
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
-_OUTER, _INNER = 10, 60
-"""Of a deeper traceback the hook describes so many frames at each end."""
-
-
-class Choice(Record):
-    """One way to replay a failure: a frame, whole or the one statement."""
-
-    frame: int
-    how: str
-
-
-class Tried(Record):
-    """A choice, and what came of it."""
-
-    choice: Choice
-    verdict: str
-    replayed: Replayed
-    title: str = ""
-    """Of the failure, if there was one: `train.py:88 ValueError: loss is nan`."""
-    same_line: bool = False
-
-
-class Tries(Record):
-    """An event: a choice is about to be tried."""
-
-    choice: Choice
-    frame: Mapping[str, Any]
 
 
 def captures(project: Project, ref: str) -> tuple[Trial, list[Capture]]:
@@ -81,156 +46,6 @@ def captures(project: Project, ref: str) -> tuple[Trial, list[Capture]]:
         why = "it passed" if end and not end.get("exit_code") else "nothing of it was kept"
         raise UsageError(f"#{trial.id} has no call to replay: {why}", hint=f"rl show {trial.id}")
     return trial, found
-
-
-def choices(capture: Capture) -> Iterator[list[Choice]]:
-    """Return what can be tried for each frame, innermost first: the whole function, a statement.
-
-    The program as a whole is none of it: `main()` that takes nothing, and what calls it.
-    """
-    frames = capture.facts["frames"]
-    usable = [n for n, frame in enumerate(frames) if frame["kind"] in _HOW and frame["kept"]]
-    usable = [n for n in usable if not _is_between(frames, n)]
-    for place, number in enumerate(reversed(usable)):
-        frame = frames[number]
-        if place and _is_program(frames, number):
-            return
-        yield [Choice(frame=number, how=how) for how in _HOW[frame["kind"]]]
-
-
-def _is_between(frames: list[dict[str, Any]], number: int) -> bool:
-    """Tell a call in the middle of a recursion: its ends are as good, and there may be hundreds."""
-    places = [(frame["file"], frame["first"], frame["qualname"]) for frame in frames]
-    return places[number] in places[:number] and places[number] in places[number + 1 :]
-
-
-def _is_program(frames: list[dict[str, Any]], number: int) -> bool:
-    """Tell a frame of which a replay would be the program once more."""
-    frame = frames[number]
-    if frame["kind"] == "module":
-        return True
-    given = frame["positional"] or frame["keywords"] or frame["star"] or frame["stars"]
-    return number < 2 and frame["module"] == "__main__" and not given and not frame["free"]
-
-
-class Replays:
-    """Replays of one capture, in the world of its trial."""
-
-    def __init__(
-        self,
-        capture: Capture,
-        *,
-        env: Mapping[str, str],
-        project: tuple[str, ...],
-        limit_s: float = 10.0,
-        moved: tuple[tuple[str, str], ...] = (),
-        fresh: bool = False,
-        old: bool = False,
-    ) -> None:
-        """Know how to run one; `project` are the roots of the user's code."""
-        self.capture, self.env, self.project = capture, env, project
-        self.limit_s, self.moved, self.fresh, self.old = limit_s, moved, fresh, old
-        facts = capture.facts
-        if not os.access(facts["python"]["executable"], os.X_OK):
-            raise UsageError(f"the Python of that trial is gone: {facts['python']['executable']}")
-
-    def call(self, choice: Choice) -> Call:
-        """Say what to run."""
-        facts = self.capture.facts
-        cwd = facts["cwd"] if os.path.isdir(facts["cwd"]) else os.getcwd()
-        return Call(
-            capture=self.capture.path,
-            frame=choice.frame,
-            how=choice.how,
-            python=facts["python"],
-            env=self.env,
-            cwd=cwd,
-            moved=self.moved,
-            old=self.old,
-            libraries=facts["libraries"],
-            roots=facts["roots"],
-            identity=environment_digest(self.env, salt=b""),
-        )
-
-    def try_one(self, choice: Choice, **how: Any) -> Tried:
-        """Run one choice and judge it."""
-        return self.judge(choice, self._run(self.call(choice), **how))
-
-    def _run(self, call: Call, **how: Any) -> Replayed:
-        return replay(call, limit_s=self.limit_s, fresh=self.fresh, **how)
-
-    def search(self, tell: Callable[[Tries | Tried], object]) -> list[Tried]:
-        """Go outwards from where it failed, as far as it is quick; returns all that were tried."""
-        tried: list[Tried] = []
-        for several in choices(self.capture):
-            for choice in several:
-                tell(Tries(choice=choice, frame=self.capture.facts["frames"][choice.frame]))
-                tried.append(self.try_one(choice))
-                tell(tried[-1])
-                if tried[-1].verdict == SAME:
-                    break
-            if tried[-1].replayed.ended == "timed_out":
-                break  # what is further out takes longer still
-        return tried
-
-    def judge(self, choice: Choice, replayed: Replayed) -> Tried:
-        """Compare a replay with the failure that was kept."""
-        if replayed.ended == "passed":
-            return Tried(choice=choice, verdict=GONE, replayed=replayed)
-        if replayed.ended != "raised" or replayed.error is None or replayed.needs:
-            return Tried(choice=choice, verdict=NEITHER, replayed=replayed)
-        then = from_frame(self.capture.facts, choice.frame)
-        now = replayed.error
-        was, found = self.signature(then), self.signature(now)
-        line = _place(then) == _place(now)
-        verdict = OTHER
-        if was.digest == found.digest:
-            exact = _plain(str(then["message"])) == _plain(str(now["message"]))
-            verdict = SAME if exact else ALMOST
-        return Tried(
-            choice=choice, verdict=verdict, replayed=replayed, title=found.title, same_line=line
-        )
-
-    def signature(self, error: Mapping[str, Any]) -> Signature:
-        """Return the identity of an error as the hook describes it."""
-        report = {"started": 0, "exceptions": [error]}
-        found = identify(text="", exit_code=1, signal=None, reports=[report], project=self.project)
-        assert found is not None  # with an exit code of 1 there is a failure
-        return found
-
-
-def best(tried: list[Tried]) -> Tried | None:
-    """Return what to replay: the outermost that fails the same, else so but with other numbers."""
-    for verdict in (SAME, ALMOST):
-        found = [one for one in reversed(tried) if one.verdict == verdict]
-        if found:
-            return next((one for one in found if one.same_line), found[0])
-    return None
-
-
-def from_frame(facts: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Return the error as it looks from a frame on: a replay knows nothing of those outside."""
-    error = dict(facts["error"])
-    frames = error["frames"]
-    depth = int(facts["frames"][number]["depth"])
-    total = int(facts["depth"])
-    if total > _OUTER + _INNER and depth >= _OUTER:
-        depth = max(_OUTER, depth - (total - _OUTER - _INNER))
-    error["frames"] = frames[depth:]
-    return error
-
-
-def _place(error: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the file and line that the error is told for."""
-    told = [frame for frame in error["frames"] if "source" in frame] or error["frames"]
-    return (str(told[-1]["file"]), int(told[-1]["line"])) if told else ("", 0)
-
-
-def _plain(message: str) -> str:
-    return _ADDRESS.sub("0x", message)
-
-
-# --- the use case
 
 
 class Wish(Record):
@@ -313,7 +128,7 @@ class Replaying:
                 return self._final(one, (), Choice(**known))
         tried: list[Tried] = []
         for capture in found:
-            edited = bool(changed_since(capture))
+            edited = bool(changed_since(capture, self._moved(capture)))
             # Which call reproduces the failure is a question to the code that failed.
             tried = self.replays_of(capture, old=edited).search(self.tell)
             chosen = best(tried)
@@ -331,8 +146,8 @@ class Replaying:
             frames = capture.facts["frames"]
             for number in reversed(range(len(frames))):
                 names = (str(number + 1), frames[number]["name"], frames[number]["qualname"])
-                if word in names and frames[number]["kind"] in _HOW:
-                    return capture, Choice(frame=number, how=_HOW[frames[number]["kind"]][0])
+                if word in names and frames[number]["kind"] in WAYS:
+                    return capture, Choice(frame=number, how=WAYS[frames[number]["kind"]][0])
         raise UsageError(f"no frame `{word}`", hint=f"rl replay {self.trial.id} --list")
 
     def replays_of(self, capture: Capture, *, old: bool = False) -> Replays:
@@ -348,11 +163,15 @@ class Replaying:
         )
 
     def _moved(self, capture: Capture) -> tuple[tuple[str, str], ...]:
-        """Lead files of a copy, as `--frozen` runs from, to those that are edited."""
-        if not self.trial.start.get("frozen"):
-            return ()
-        roots = [root["path"] for root in (self.trial.start.get("code") or {}).get("roots", ())]
-        return tuple(zip(capture.facts["roots"], roots, strict=False))
+        """Lead files of a copy, as `--frozen` runs from, or of another work tree to those here."""
+        start = self.trial.start
+        then, now = str(start.get("project") or ""), self.roots[0]
+        found = [(then, now)] if then and then != now else []
+        if start.get("frozen"):
+            roots = [root["path"] for root in (start.get("code") or {}).get("roots", ())]
+            moved = [now + path.removeprefix(then) if path == then else path for path in roots]
+            found = [*zip(capture.facts["roots"], moved, strict=False), *found]
+        return tuple(found)
 
     def _final(
         self,
@@ -374,21 +193,29 @@ class Replaying:
             capture=capture,
             tried=tried,
             final=final,
-            changed=tuple(changed_since(capture)),
+            changed=tuple(changed_since(capture, self._moved(capture))),
         )
 
 
-def changed_since(capture: Capture) -> list[str]:
-    """Name the files of the frames that are not as they were."""
+def changed_since(capture: Capture, moved: tuple[tuple[str, str], ...] = ()) -> list[str]:
+    """Name the user's files that are not as they were."""
     found = []
     for file, stamp in capture.facts["stamps"].items():
+        here = file
+        for then, now in moved:
+            if f"{file}/".startswith(f"{then}/"):
+                here = now + file[len(then) :]
+                break
         try:
-            status = os.stat(file)
+            status = os.stat(here)
+            if [status.st_mtime_ns, status.st_size] == stamp:
+                continue
+            with open(here, "rb") as source:
+                is_same = source.read() == capture.sources.get(file)
         except OSError:
-            found.append(file)
-            continue
-        if [status.st_mtime_ns, status.st_size] != stamp:
-            found.append(file)
+            is_same = False
+        if not is_same:
+            found.append(here)
     return found
 
 

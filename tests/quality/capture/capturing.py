@@ -13,8 +13,8 @@ from typing import Any
 
 from relaunch.inside.protocol import capturing, hooked_env
 from relaunch.journal.store import Trial
+from relaunch.session.calls import Replays, Tried, best
 from relaunch.session.captures import Capture, captures_of
-from relaunch.session.replay import Replays, Tried, best
 from relaunch.trial.launch.warm import hosts, stop
 
 BUDGET = 64 << 20

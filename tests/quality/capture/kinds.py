@@ -25,6 +25,7 @@ import queue
 import random
 import re
 import socket
+import sqlite3
 import sys
 import threading
 import types
@@ -299,6 +300,7 @@ def plain_kinds():
     add("linked list", (lambda: linked(200), lambda n: n["n"]))
     add("circle", (circle, lambda c: c[1] is c))
     add("itself", (Self, lambda s: s.me is s and s.call() is s))
+    add("database", (database, lambda d: d.execute("select sum(x) from t").fetchone()))
     add("executor", (executor, lambda e: e.submit(len, "")))
     add("union", (lambda: int | None, str))
     add("generic alias", (lambda: list[int], str))
@@ -337,6 +339,13 @@ def advanced():
 def iterator():
     made = iter([1, 2, 3])
     next(made)
+    return made
+
+
+def database():
+    made = sqlite3.connect(":memory:")
+    made.execute("create table t (x)")
+    made.execute("insert into t values (3), (4)")
     return made
 
 

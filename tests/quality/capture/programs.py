@@ -608,6 +608,197 @@ def run(command):
 def main():
     run("go south")
 """,
+    "singleton config": """
+class Config:
+    _instance = None
+    def __new__(cls):
+        if cls._instance is None:
+            cls._instance = super().__new__(cls); cls._instance.values = {}
+        return cls._instance
+def lookup(name):
+    return Config().values[name]
+def main():
+    Config().values["a"] = 1
+    lookup("b")
+""",
+    "singledispatch": """
+from functools import singledispatch
+@singledispatch
+def show(x): return str(x)
+@show.register
+def _(x: int): return 10 / x
+@show.register(list)
+def _(x): return [show(i) for i in x]
+def main():
+    show([1, 0])
+""",
+    "metaclass call": """
+class Meta(type):
+    def __call__(cls, *a, **k):
+        obj = super().__call__(*a, **k); obj.check(); return obj
+class A(metaclass=Meta):
+    def __init__(self, x): self.x = x
+    def check(self):
+        if self.x < 0: raise ValueError(f'{self.x} < 0')
+def build(xs): return [A(x) for x in xs]
+def main(): build([1, -2])
+""",
+    "descriptor": """
+class Positive:
+    def __set_name__(self, owner, name): self.name = '_' + name
+    def __get__(self, obj, kind=None): return getattr(obj, self.name)
+    def __set__(self, obj, value):
+        if value <= 0: raise ValueError(f'{self.name} must be positive')
+        setattr(obj, self.name, value)
+class Box:
+    width = Positive()
+    def __init__(self, width): self.width = width
+def shrink(box, by):
+    box.width = box.width - by
+def main(): shrink(Box(3), 5)
+""",
+    "database": """
+import sqlite3
+def query(db, table):
+    return db.execute(f'select * from {table}').fetchall()
+def main():
+    db = sqlite3.connect(':memory:')
+    query(db, 'missing')
+""",
+    "subprocess": """
+import subprocess, sys
+def run(code):
+    return subprocess.run([sys.executable, '-c', code], check=True, capture_output=True)
+def main(): run('raise SystemExit(3)')
+""",
+    "json file": """
+import json, pathlib
+def load(path):
+    return json.loads(path.read_text())
+def main():
+    p = pathlib.Path('x.json'); p.write_text('{"a": 1,}')
+    load(p)
+""",
+    "temporary folder": """
+import tempfile, pathlib
+def parse(folder):
+    text = (folder / 'n.txt').read_text()
+    return int(text)
+def main():
+    with tempfile.TemporaryDirectory() as d:
+        (pathlib.Path(d) / 'n.txt').write_text('x1')
+        parse(pathlib.Path(d))
+""",
+    "changed environment": """
+import os
+def port():
+    return int(os.environ['APP_PORT'])
+def serve(host): return host, port()
+def main():
+    os.environ['APP_PORT'] = 'http'
+    serve('localhost')
+""",
+    "replaced function": """
+import math
+def scale(x): return x * 2
+def use(x): return 1 / scale(x)
+def main():
+    global scale
+    scale = lambda x: x * 0
+    use(3)
+""",
+    "class attribute state": """
+class Pool:
+    free = 2
+    def take(self):
+        if Pool.free == 0: raise RuntimeError('none free')
+        Pool.free -= 1
+def work(pool, n):
+    pool.take()
+def main():
+    for n in range(4): work(Pool(), n)
+""",
+    "module state elsewhere": """
+import collections, itertools
+ids = itertools.count()
+def name(prefix):
+    n = next(ids)
+    if n == 3: raise ValueError(f'{prefix}{n}')
+    return f'{prefix}{n}'
+def main():
+    while True: name('id')
+""",
+    "cached recursion": """
+from functools import lru_cache
+@lru_cache
+def fib(n):
+    if n == 5: raise ValueError('five')
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def main(): fib(9)
+""",
+    "attribute that is made up": """
+class Lazy:
+    def __init__(self, d): self.__dict__['d'] = d
+    def __getattr__(self, name):
+        try: return self.d[name]
+        except KeyError: raise AttributeError(f'no {name}') from None
+def use(cfg): return cfg.model + cfg.depth
+def main(): use(Lazy({'model': 'x'}))
+""",
+    "operator": """
+class Vec:
+    def __init__(self, *v): self.v = v
+    def __add__(self, o):
+        return Vec(*(a + b for a, b in zip(self.v, o.v, strict=True)))
+def total(vs):
+    r = vs[0]
+    for v in vs[1:]: r = r + v
+    return r
+def main(): total([Vec(1, 2), Vec(3, 4), Vec(5)])
+""",
+    "retry": """
+import time
+def fetch(state):
+    state['n'] += 1
+    raise ConnectionError(f"try {state['n']}")
+def retry(fn, times):
+    for i in range(times):
+        try: return fn()
+        except ConnectionError as e:
+            last = e
+    raise RuntimeError('gave up') from last
+def main():
+    state = {'n': 0}
+    retry(lambda: fetch(state), 3)
+""",
+    "asyncio queue": """
+import asyncio
+async def worker(queue, out):
+    while True:
+        item = await queue.get()
+        out.append(10 // item)
+        queue.task_done()
+async def run():
+    q = asyncio.Queue(); out = []
+    for i in (5, 0): q.put_nowait(i)
+    t = asyncio.create_task(worker(q, out))
+    await asyncio.gather(t, q.join())
+def main(): asyncio.run(run())
+""",
+    "partial method": """
+from functools import partialmethod, partial
+class A:
+    def set(self, name, value): setattr(self, name, value / self.base)
+    set_x = partialmethod(set, 'x')
+    base = 0
+def apply(fs, v): return [f(v) for f in fs]
+def main(): apply([A().set_x], 3)
+""",
+    "unicode": """
+def größe(straße, *, naïve=None):
+    return straße['ключ'] / naïve
+def main(): größe({'ключ': 3}, naïve=0)
+""",
 }
 
 FLAT = {

@@ -10,8 +10,8 @@ from tests.needs import python_with_torch
 from tests.quality.capture.capturing import ENV, SOURCE, own_hosts
 
 from relaunch.journal.store import Trial
+from relaunch.session.calls import Choice, Replays
 from relaunch.session.captures import captures_of
-from relaunch.session.replay import Choice, Replays
 
 GONE = {"socket", "generator that runs", "match", "context variable", "executor", "broken reduce"}
 

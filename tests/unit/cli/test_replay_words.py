@@ -7,8 +7,9 @@ import pytest
 from relaunch.cli import draw
 from relaunch.cli.replay import exit_code, screen, tried_words, verdict_words
 from relaunch.journal.store import Trial
+from relaunch.session.calls import Choice, Tried
 from relaunch.session.captures import Capture
-from relaunch.session.replay import Choice, Report, Tried
+from relaunch.session.replay import Report
 from relaunch.trial.launch.replay import Replayed
 
 

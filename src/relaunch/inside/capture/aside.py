@@ -23,11 +23,12 @@ else:
 
 _clock = time.monotonic
 _sleep = time.sleep
+_HAS_WAIT = hasattr(_signal, "sigtimedwait")  # macOS has none
 
 
 def run(work: Callable[[], object], limit_s: float) -> bool:
     """Do the work in a copy of this process; False if it did not come to its end."""
-    waits_for_children = callable(_signal.getsignal(_signal.SIGCHLD))
+    waits_for_children = callable(_signal.getsignal(_signal.SIGCHLD)) and _HAS_WAIT
     mask = (
         _signal.pthread_sigmask(_signal.SIG_BLOCK, {_signal.SIGCHLD})
         if waits_for_children

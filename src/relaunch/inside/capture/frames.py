@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from relaunch.inside.capture.code import by_name
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,14 +155,16 @@ def _instructions(code: bytes, extended: int) -> Iterator[tuple[int, int]]:
 
 
 def globals_read(frames: list[Kept], own: Own) -> dict[tuple[str, str], Any]:
-    """Return the data in modules of the user that the frames may read, and what they may call.
+    """Return the data in modules and classes of the user that the frames and what they call read.
 
-    Functions, classes and modules are none of it: a replay takes them from the source.
+    Functions, classes and modules are none of it: a replay takes them from the source; but a
+    function that was put into another's place is.
     """
     found: dict[tuple[str, str], Any] = {}
     todo = [(kept.code, kept.globals) for kept in reversed(frames)]
     for kept in frames:  # what an object's own methods read
-        todo += [pair for value in kept.variables.values() for pair in _methods(type(value), own)]
+        for value in kept.variables.values():
+            todo += _methods(value if isinstance(value, type) else type(value), own, found)
     seen: set[CodeType] = set()
     while todo and len(seen) < _MOST_CODES:
         code, names = todo.pop(0)
@@ -191,32 +195,49 @@ def _look_at(
             for pair in _look_at(one, inner, code, own, found)
         ]
     if isinstance(value, type):
-        return _methods(value, own)
+        return _methods(value, own, found)
+    module = str(names.get("__name__", ""))
+    is_global = getattr(sys.modules.get(module), "__dict__", None) is names and name[:2] != "__"
     wrapped = value
     for _ in range(10):
         if isinstance(wrapped, _FUNCTION) or not hasattr(wrapped, "__wrapped__"):
             break
         wrapped = wrapped.__wrapped__
     if isinstance(wrapped, _FUNCTION):
+        is_elsewhere = by_name(value, wrapped.__module__, wrapped.__qualname__)
+        if is_global and isinstance(value, _FUNCTION) and not is_elsewhere:
+            found.setdefault((module, name), value)
         return _code_of(wrapped, own)
-    module = str(names.get("__name__", ""))
-    is_module = getattr(sys.modules.get(module), "__dict__", None) is names
-    if is_module and not name.startswith("__") and not isinstance(value, _NOT_DATA):
+    if is_global and not isinstance(value, _NOT_DATA):
         found.setdefault((module, name), value)
-    return _methods(type(value), own)
+    return _methods(type(value), own, found)
 
 
-def _methods(kind: type, own: Own) -> list[tuple[CodeType, dict[str, Any]]]:
-    """Return the code of a class of the user, and of those that it inherits from."""
-    found = []
+def _methods(
+    kind: type, own: Own, found: dict[tuple[str, str], Any]
+) -> list[tuple[CodeType, dict[str, Any]]]:
+    """Note the data of a class of the user, and of those that it inherits from; return the code."""
+    codes = []
     for base in kind.__mro__ if kind.__module__ != "builtins" else ():
         if not own.has_module(sys.modules.get(base.__module__)):
             continue
-        for member in list(vars(base).values()):
-            member = getattr(member, "__func__", getattr(member, "fget", member))
-            if isinstance(member, _FUNCTION):
-                found += _code_of(member, own)
-    return found
+        is_enum = "_member_map_" in vars(base)  # its members are what they are
+        is_named = not is_enum and by_name(base, base.__module__, base.__qualname__)
+        for name, member in list(vars(base).items()):
+            inner = getattr(member, "__func__", getattr(member, "fget", member))
+            if isinstance(inner, _FUNCTION):
+                codes += _code_of(inner, own)
+            elif is_named and name[:2] != "__" and _is_data(member):
+                found.setdefault((base.__module__, f"{base.__qualname__}.{name}"), member)
+    return codes
+
+
+def _is_data(member: Any) -> bool:
+    """Tell a class's own data from what makes its attributes."""
+    kind = type(member)
+    if isinstance(member, _NOT_DATA) or hasattr(kind, "__get__") or hasattr(kind, "__set_name__"):
+        return False
+    return kind.__name__ != "_abc_data"  # the registry of an abstract class
 
 
 def _code_of(function: Any, own: Own) -> list[tuple[CodeType, dict[str, Any]]]:

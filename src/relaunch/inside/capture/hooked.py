@@ -26,7 +26,8 @@ def _keep(error: BaseException, who: str, reports: str, allowed: str, most: int)
     # Loaded when something failed: a worker that does not is not to wait for it.
     if isinstance(error, (SystemExit, KeyboardInterrupt)):
         return
-    from relaunch.inside.capture.keep import MOST_PER_PROCESS, Place, keep
+    from relaunch.inside.capture.keep import MOST_PER_PROCESS, keep
+    from relaunch.inside.capture.work import Place
 
     environ = _environ()
     budget, limit_s, *secrets = allowed.split(" ")
@@ -43,8 +44,19 @@ def _keep(error: BaseException, who: str, reports: str, allowed: str, most: int)
 
 def _environ() -> dict[str, str]:
     """Return the environment of the start: a program may take a secret out of it, to use it."""
-    found = sys.modules["posix"].environ
-    return {_text(name): _text(value) for name, value in found.items()}
+    posix = sys.modules["posix"]
+    try:
+        fd = posix.open("/proc/self/environ", posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return {_text(name): _text(value) for name, value in posix.environ.items()}
+    parts = []
+    try:
+        while block := posix.read(fd, 1 << 16):
+            parts.append(block)
+    finally:
+        posix.close(fd)
+    pairs = [entry.partition(b"=") for entry in b"".join(parts).split(b"\0") if b"=" in entry]
+    return {_text(name): _text(value) for name, _, value in pairs}
 
 
 def _text(data: bytes) -> str:

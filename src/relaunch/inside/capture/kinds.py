@@ -143,6 +143,16 @@ def a_thread(keeper: Keeper, thing: Any) -> Reduced:
     return rebuild.thread, (type(thing),), state, None, None, rebuild.set_thread
 
 
+def database(keeper: Keeper, thing: Any) -> Reduced:
+    """Reduce a connection of SQLite to a copy of what is in it."""
+    cursor = thing.cursor()
+    cursor.row_factory = None
+    is_empty = not cursor.execute("pragma schema_version").fetchone()[0]
+    data = b"" if is_empty else thing.serialize()  # which refuses one without a page
+    keeper.note(thing, "database: a copy in memory")
+    return rebuild.database, (data, thing.isolation_level, thing.row_factory)
+
+
 # --- arrays and tensors
 
 
@@ -251,6 +261,7 @@ def exact() -> dict[type, Handler]:
         ("types", "FrameType", nothing),
         ("types", "TracebackType", nothing),
         ("functools", "_lru_cache_wrapper", cached),
+        ("sqlite3", "Connection", database),
         ("numpy", "ndarray", array),
         ("numpy", "memmap", mapped),
         ("torch", "Tensor", tensor),

@@ -51,6 +51,7 @@ def modules(own: Own) -> tuple[list[str], dict[str, str]]:
     for name, module in list(sys.modules.items()):
         if own.has_module(module):
             mine[name] = module_file(module)
+        if name in mine or name in ("__main__", "__mp_main__"):
             continue
         spec = getattr(module, "__spec__", None)
         if spec is not None and getattr(spec, "origin", None) not in (None, "built-in", "frozen"):

@@ -166,8 +166,8 @@ def named(module_name: str, qualname: str) -> Any:
 
 
 def of_module(module_name: str, name: str) -> Any:
-    """Return an object that is a global of a module."""
-    return vars(module(module_name)).get(name, Missing(f"{module_name}.{name}"))
+    """Return an object that is a global of a module, or belongs to a class in it."""
+    return named(module_name, name)
 
 
 def stream(name: str) -> Any:
@@ -367,6 +367,17 @@ def file(facts: dict[str, Any]) -> Any:
     from relaunch.inside.capture.files import opened
 
     return opened(facts)
+
+
+def database(data: bytes, isolation_level: Any, row_factory: Any) -> Any:
+    """Open a database of SQLite in memory that holds what the other one held."""
+    import sqlite3
+
+    made = sqlite3.connect(":memory:", isolation_level=isolation_level, check_same_thread=False)
+    if data:
+        made.deserialize(data)
+    made.row_factory = row_factory
+    return made
 
 
 # --- arrays

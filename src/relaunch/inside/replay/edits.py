@@ -54,14 +54,19 @@ def _text(node: Any, top: bool = True) -> str:
     return repr(node)
 
 
-def _globals(tree: ast.Module) -> dict[str, str]:
-    """Return the names that a module assigns, each with all that assigns it."""
+def _globals(node: ast.AST, prefix: str = "") -> dict[str, str]:
+    """Return the names that a module and its classes assign, each with all that assigns it."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, _DEFINITIONS):
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             continue
-        for target in _targets(node):
-            found[target] = found.get(target, "") + _text(node)
+        if isinstance(child, ast.ClassDef):
+            found |= _globals(child, f"{prefix}{child.name}.")
+            continue
+        for target in _targets(child):
+            found[prefix + target] = found.get(prefix + target, "") + _text(child)
+        if isinstance(child, ast.stmt):
+            found |= _globals(child, prefix)
     return found
 
 

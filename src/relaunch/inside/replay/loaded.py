@@ -52,6 +52,11 @@ class Capture:
         """Be where the program was: folder, words, import path."""
         os.chdir(self.here(self.facts["cwd"] or "/"))
         sys.argv[:] = self.facts["argv"]
+        for name, value in self.facts["environ"].items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
         ours = [entry for entry in sys.path if entry not in self.facts["python"]["path"]]
         sys.path[:] = [*map(self.here, self.facts["python"]["path"]), *ours]
         sys.path_importer_cache.clear()  # `lib` is another folder from here
@@ -170,9 +175,9 @@ class Capture:
                 self.notes.append(f"{module_name} cannot be imported: {error}")
                 continue
             edit = edits.get(str(getattr(module, "__file__", "")))
-            is_new = edit is not None and name in edit.names and name in vars(module)
-            if not is_new and not isinstance(value, rebuild.Missing):
-                vars(module)[name] = value
+            is_new = edit is not None and (name in edit.names or name in edit.functions)
+            if not isinstance(value, rebuild.Missing):
+                _set(module, name, value, only_if_missing=is_new)
         if self._script is not None:
             self._script.finish()
 
@@ -200,6 +205,22 @@ class Capture:
                     f"{name} is a secret and was not kept: {name.upper()}=... gives it"
                 )
         return found
+
+
+def _set(module: ModuleType, name: str, value: Any, *, only_if_missing: bool) -> None:
+    """Give a module, or a class in it, its data."""
+    *outer, last = name.split(".")
+    owner: Any = module
+    for part in outer:
+        owner = vars(owner).get(part)
+        if not isinstance(owner, type):
+            return
+    if only_if_missing and last in vars(owner):
+        return
+    try:
+        setattr(owner, last, value)
+    except (AttributeError, TypeError):  # an enumeration keeps its members
+        return
 
 
 class _Unpickler(pickle.Unpickler):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import sys
+import time
 
 from relaunch.jsontext import dumps, loads
 from relaunch.proc.supervise import supervise
@@ -93,25 +94,44 @@ def replay(
 
     `limit_s` is for the call alone, not for the imports before it.
     """
-    with tempfile.TemporaryDirectory(prefix="rl-replay-") as folder:
-        result = os.path.join(folder, "result.json")
-        spec = {
-            "capture": call.capture,
-            "frame": call.frame,
-            "how": call.how,
-            "old": call.old,
-            "moved": [list(pair) for pair in call.moved],
-            "result": result,
-            "limit": None if pdb else limit_s,
-            "pdb": pdb,
-        }
-        if not fresh:
+    result = _result_path(call)
+    spec = {
+        "capture": call.capture,
+        "frame": call.frame,
+        "how": call.how,
+        "old": call.old,
+        "moved": [list(pair) for pair in call.moved],
+        "result": result,
+        "limit": None if pdb else limit_s,
+        "pdb": pdb,
+    }
+    try:
+        if not fresh and sys.platform == "linux":
             from relaunch.trial.launch.imports import run_warm
 
             status = run_warm(call, spec, limit_s=limit_s, shown=shown)
             if status is not None:
                 return _told(status, result).but(warm=True)
         return _told(_fresh(call, spec, limit_s=limit_s, shown=shown), result)
+    finally:
+        _remove(result)
+
+
+def _result_path(call: Call) -> str:
+    """Return where a replay says what came of it: a place that is nobody else's."""
+    name = f"result.{os.getpid()}-{time.monotonic_ns()}.tmp"
+    if os.access(call.capture, os.W_OK):
+        return os.path.join(call.capture, name)
+    from relaunch.inside.warm.where import run_folder
+
+    return os.path.join(run_folder(os.environ), name)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def _fresh(call: Call, spec: Mapping[str, Any], *, limit_s: float | None, shown: bool) -> Status:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from relaunch.session.captures import Capture
-from relaunch.session.replay import (
+from relaunch.session.calls import (
     Choice,
     Replays,
     Tried,
@@ -11,6 +10,7 @@ from relaunch.session.replay import (
     choices,
     from_frame,
 )
+from relaunch.session.captures import Capture
 from relaunch.trial.launch.replay import Replayed
 
 
