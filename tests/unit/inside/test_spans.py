@@ -95,7 +95,7 @@ class Runtime:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def section(self, number: int) -> Any:
+    def section(self, number: int, waits: bool = False) -> Any:
         @contextlib.contextmanager
         def covered():
             self.told.append(f"+{number}")
