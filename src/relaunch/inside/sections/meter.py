@@ -42,6 +42,8 @@ class Meter:
         self._rusage: Any = None
         self._floor = 0
         """What `getrusage` never falls below: the peak of who started us, kept through exec."""
+        self._known = 0
+        """The record of the process, where it is never begun anew."""
         self.begin()
 
     def begin(self) -> None:
@@ -59,6 +61,8 @@ class Meter:
                 self._try_reset()
         except (OSError, ValueError):
             pass
+        if self.by != RESET:
+            self._clear = -1
         self.read()
 
     def read(self) -> None:
@@ -69,9 +73,14 @@ class Meter:
         try:
             # First, as a proof that these descriptors are still ours: programs close all.
             self.rss = int(_pread(self._statm, 80, 0).split(None, 2)[1]) * self._page
-            self.high = max(self._peak(), self.rss)
+            peak = self._peak()
             if self._clear >= 0:
                 _write(self._clear, b"5")
+            elif peak <= self._known:  # no new record: it was some other time
+                peak = 0
+            else:
+                self._known = peak
+            self.high = max(peak, self.rss)
         except (OSError, ValueError, IndexError):
             self._statm = self._status = self._clear = -1
             self.by = NOTHING if self._rusage is None else RUSAGE
@@ -109,7 +118,7 @@ class Meter:
                 except OSError:
                     pass
         self._statm = self._status = self._clear = -1
-        self._floor = 0
+        self._floor = self._known = 0
 
 
 class Unheld(Meter):
@@ -137,6 +146,10 @@ class Unheld(Meter):
                     break
             if self.by == RESET:
                 _put("/proc/self/clear_refs", b"5")
+            elif self.high <= self._known:
+                self.high = self.rss
+            else:
+                self._known = self.high
         except (OSError, ValueError, IndexError):
             self.by = NOTHING
 
