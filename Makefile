@@ -1,4 +1,4 @@
-# What a person types here: demo, test, check, bench, bench-cycle, bench-warm, soak.
+# What a person types here: demo, test, check, bench, bench-cycle, bench-warm, bench-probe, soak.
 # An interpreter that may not keep its bytecode compiles every module at every start.
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONPATH
@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 TORCH := .venv-torch
 
 .PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
-.PHONY: bench-warm soak soak-faults soak-warm programs torch generated clean
+.PHONY: bench-warm bench-probe soak soak-faults soak-warm programs torch generated clean
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
@@ -55,14 +55,17 @@ docs: $(READY)
 	$(BIN)/python scripts/reference.py
 	$(BIN)/mkdocs build --strict --quiet
 
-## bench, bench-cycle, bench-warm: what rl costs beside its peers, each in a venv of its own
-bench: bench-cycle bench-warm
+## bench, bench-cycle, bench-warm, bench-probe: what rl costs beside its peers
+bench: bench-cycle bench-warm bench-probe
 
 bench-cycle: $(READY)
 	$(BIN)/python -m benchmarks.cycle
 
 bench-warm: $(READY)
 	$(BIN)/python -m benchmarks.warm
+
+bench-probe: $(READY)
+	$(BIN)/python -m benchmarks.probe
 
 ## soak: ten thousand faults, twenty thousand warm relaunches
 soak: soak-faults soak-warm
@@ -90,7 +93,7 @@ torch: $(TORCH)/.ready
 
 $(TORCH)/.ready: | $(INSTALLED)
 	$(BIN)/python -m venv $(TORCH)
-	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy pandas
 	@touch $@
 
 programs:

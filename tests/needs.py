@@ -1,7 +1,9 @@
 """Says why a test did not run; in CI a missing program is a failure, not an excuse."""
 
 import functools
+import glob
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -36,3 +38,13 @@ def missing(what: str) -> NoReturn:
     if os.environ.get("RELAUNCH_CI") == "1":
         pytest.fail(what)
     pytest.skip(what)
+
+
+_PYENV = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".pyenv/versions/3.1[123]*/bin/python3")
+PYTHONS = {
+    ".".join(path.split("/versions/")[1].split(".")[:2]): path for path in sorted(glob.glob(_PYENV))
+}
+PYTHONS[f"{sys.version_info[0]}.{sys.version_info[1]}"] = sys.executable
+"""Every Python that this machine has of those we support, by its version."""
+every_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+"""For a test with an argument `python`."""

@@ -80,10 +80,13 @@ def is_running(pid: int) -> bool:
 class Screen:
     """A terminal with a command on it, and a person who types."""
 
-    def __init__(self, *argv: str, env: dict[str, str], size: tuple[int, int] = (24, 80)) -> None:
+    def __init__(
+        self, *argv: str, env: dict[str, str], size: tuple[int, int] = (24, 80), cwd: str = "."
+    ) -> None:
         self.text = b""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            os.chdir(cwd)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
             os.execvpe(argv[0], argv, env)
 

@@ -122,6 +122,12 @@ def test_a_launch_loads_nothing_dear(world: World):
     assert loaded(world, "-m", "again", "--", "true") & DEAR == set()
 
 
+def test_a_one_liner_loads_nothing_dear(world: World):
+    for _ in range(2):
+        world.rl("py", "1")
+    assert loaded(world, "py", "x = 3; for i in range(x): json.dumps(i)") & DEAR == set()
+
+
 def test_the_log_loads_nothing_dear(world: World):
     for word in ("one", "two"):
         world.rl("-m", word, "--", "echo", word)

@@ -52,6 +52,8 @@ class Finished(Record):
     told: str
     """Against its history: `same failure as #3, 12 s sooner`."""
     config_set: str = ""
+    replayable: bool = False
+    """The call that failed was kept, for `rl replay`."""
     in_line: bool = False
     """The program's last output did not end its line; a terminal needs a fresh one."""
 

@@ -79,12 +79,25 @@ class WarmSettings(Record):
     """They end when nobody needed them for so long."""
 
 
+class CaptureSettings(Record):
+    """`[capture]`: what is kept of a call that failed, for `rl replay`."""
+
+    enabled: bool = True
+    budget: int = 64 * MIB
+    """Data of one failure; of arrays and tensors beyond it only the shapes."""
+    limit_s: float = 5.0
+    """Keeping it ends after so long."""
+    keep: int = 10
+    """Of so many failed trials; the calls of older ones go, the trials stay."""
+
+
 class Settings(Record):
     """Everything a project and its user have configured, defaults filled in."""
 
     run: RunSettings = RunSettings()
     record: RecordSettings = RecordSettings()
     warm: WarmSettings = WarmSettings()
+    capture: CaptureSettings = CaptureSettings()
     metrics: Mapping[str, str] = {}
     """Name to regular expression; the first group, or the whole match, is the value."""
     sets: Mapping[str, str] = {}
@@ -177,6 +190,7 @@ def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
     run: dict[str, Any] = {}
     record: dict[str, Any] = {}
     warm: dict[str, Any] = {}
+    capture: dict[str, Any] = {}
     metrics: dict[str, str] = {}
     sets: dict[str, str] = {}
     flag = ""
@@ -185,6 +199,7 @@ def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
         run.update(layer.get("run", {}))
         record.update(layer.get("record", {}))
         warm.update(layer.get("warm", {}))
+        capture.update(layer.get("capture", {}))
         redact += layer.get("record", {}).get("redact", ())
         metrics.update(layer.get("metrics", {}))
         links = dict(layer.get("sets", {}))
@@ -197,9 +212,11 @@ def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
         if name in record:
             record[name] = tuple(record[name])
     kept = WarmSettings(memory=warm.get("memory", ""), idle_s=warm.get("idle", 0.0))
+    if "limit" in capture:
+        capture["limit_s"] = capture.pop("limit")
     return Settings(
-        run=RunSettings(**run), record=RecordSettings(**record), warm=kept, metrics=metrics,
-        sets=sets, flag=flag, files=files,
+        run=RunSettings(**run), record=RecordSettings(**record), warm=kept,
+        capture=CaptureSettings(**capture), metrics=metrics, sets=sets, flag=flag, files=files,
     )  # fmt: skip
 
 
@@ -389,6 +406,12 @@ def _size(value: Any) -> int:
     return size(value)
 
 
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"must be a whole number, not {_shown(value)}")
+    return value
+
+
 def _memory(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f'must be a size or a share such as "4G" or "30%", not {_shown(value)}')
@@ -447,6 +470,7 @@ KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "max_output": _size,
     },
     "warm": {"memory": _memory, "idle": _time},
+    "capture": {"enabled": _flag, "budget": _size, "limit": _time, "keep": _count},
     "metrics": {"*": _regex},
     "sets": {"flag": _variable, "*": _pattern},
 }

@@ -1,7 +1,7 @@
 """What a resumed program reads from the clocks that count what it has used."""
 
 import pytest
-from tests.unit.warm.resuming import PYTHONS
+from tests.needs import PYTHONS
 
 PROGRAM = """\
 import os, time

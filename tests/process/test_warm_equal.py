@@ -5,7 +5,7 @@ import sys
 from functools import partial
 
 import pytest
-from tests.unit.warm.resuming import PYTHONS
+from tests.needs import PYTHONS
 from tests.warming import BEGIN, as_cold, edit, end, first, goes_on, plain, told
 
 # --- what a program read
@@ -539,3 +539,21 @@ print("end")
     warm.write("train.py", text)
     assert told(first(warm)) == told(plain(warm))
     as_cold(warm, lambda: warm.write("train.py", text.replace("end", "done")), at=14)
+
+
+# --- what a program shows of itself
+
+
+def test_what_peek_prints_is_as_in_a_cold_run(warm):
+    lines = ["from relaunch import peek", "x = [1, 2]", "peek(x, os.getpid() > 0)", "peek(len(x))"]
+    edit(warm, *lines)
+    _, after = as_cold(warm, end(warm, *lines), at=8)
+    assert after[2].endswith("train.py:7 x=[1, 2]  os.getpid() > 0=True\ntrain.py:8 len(x)=2\n")
+
+
+def test_lines_that_moved_after_peek_printed_their_numbers_are_run_again(warm):
+    head = "import math\n"
+    lines = ["from relaunch import peek", "x = 1", "peek(x)"]
+    edit(warm, *lines, "print(x)")
+    change = lambda: warm.write("train.py", head + (warm.project / "train.py").read_text())  # noqa: E731
+    as_cold(warm, change, resumes=False, at=8)

@@ -75,6 +75,14 @@ OPTIONS = (
     Option(flags=("--ranked",), field="ranked", help="whole lines of each rank, with its number"),
     Option(flags=("--frozen",), field="frozen", help="run from a copy that edits cannot reach"),
     Option(flags=("--let-live",), field="let_live", help="let background processes outlive it"),
+    Option(flags=("--nan",), field="nan", help="stop at the first line that makes a nan or inf"),
+    Option(
+        flags=("--who-calls",),
+        field="who_calls",
+        metavar="FUNC",
+        many=True,
+        help="print each way that leads to it, once",
+    ),
     Option(
         flags=("--env",), field="env", metavar="NAME=VALUE", many=True, help="set it for this trial"
     ),
@@ -105,15 +113,18 @@ OPTIONS = (
 
 
 def parse(
-    words: Sequence[str], options: Sequence[Option] = OPTIONS, rl: str = "rl"
+    words: Sequence[str],
+    options: Sequence[Option] = OPTIONS,
+    rl: str = "rl",
+    *,
+    bare: bool = False,
 ) -> tuple[dict[str, Any], tuple[str, ...] | None]:
     """Split `[OPTIONS] [-- CMD...]` into option values and the command (None: repeat the last).
 
-    `rl` is what was typed before the words, for what to type instead.
+    `rl` is what was typed before the words, for what to type instead. With `bare`, the first word
+    that is no option begins the command.
     """
-    values, stray, command = _read(words, options, rl)
-    if stray:
-        raise _before_command(words, stray[0], rl)
+    values, _, command = _read(words, options, rl, bare=bare)
     return values, command
 
 
@@ -121,33 +132,39 @@ def parse_with_words(
     words: Sequence[str], options: Sequence[Option], rl: str
 ) -> tuple[dict[str, Any], list[str], tuple[str, ...] | None]:
     """Split `WORDS [OPTIONS] [-- CMD...]` likewise, for verbs that take words of their own."""
-    values, stray, command = _read(words, options, rl)
-    return values, [words[at] for at in stray], command
+    return _read(words, options, rl, takes_words=True)
 
 
 def _read(
-    words: Sequence[str], options: Sequence[Option], rl: str
-) -> tuple[dict[str, Any], list[int], tuple[str, ...] | None]:
-    """Return the values, where other words stand, and the command."""
+    words: Sequence[str],
+    options: Sequence[Option],
+    rl: str,
+    *,
+    takes_words: bool = False,
+    bare: bool = False,
+) -> tuple[dict[str, Any], list[str], tuple[str, ...] | None]:
+    """Return the values, the other words, and the command."""
     by_flag = {flag: option for option in options for flag in option.flags}
     values: dict[str, Any] = {}
-    stray: list[int] = []
+    stray: list[str] = []
     at = 0
     while at < len(words):
         word = words[at]
         at += 1
         if word == "--":
             command = tuple(words[at:])
-            if not command or not command[0]:
+            if not bare and (not command or not command[0]):
                 raise UsageError("no command after `--`", hint=f"{rl} -- python train.py")
             return values, stray, command
+        if bare and not word.startswith("-"):
+            return values, stray, tuple(words[at - 1 :])
         flag, value = _split(word, by_flag)
         option = by_flag.get(flag)
-        if option is None and not word.startswith("-"):
-            stray.append(at - 1)
+        if option is None and takes_words and not word.startswith("-"):
+            stray.append(word)
             continue
         if option is None:
-            raise _unknown(word, words, list(by_flag), rl)
+            raise _unknown(word, words, at - 1, list(by_flag), rl)
         if not option.metavar:
             if value is not None:
                 raise UsageError(f"{flag} takes no value: `{word}`")
@@ -181,12 +198,10 @@ def _help(rl: str) -> str:
     return f"{'rl run' if rl == 'rl' else rl} --help"
 
 
-def _before_command(words: Sequence[str], at: int, rl: str) -> UsageError:
-    right = " ".join([rl, *words[:at], "--", *words[at:]])
-    return UsageError(f"`{words[at]}` came before `--`", hint=right)
-
-
-def _unknown(word: str, words: Sequence[str], flags: list[str], rl: str) -> UsageError:
+def _unknown(word: str, words: Sequence[str], at: int, flags: list[str], rl: str) -> UsageError:
+    if not word.startswith("-"):
+        right = " ".join([rl, *words[:at], "--", *words[at:]])
+        return UsageError(f"`{word}` came before `--`", hint=right)
     if any(word in option.flags for option in OPTIONS):
         return UsageError(f"{word} is no option of `{rl}`", hint=" ".join(["rl", *words]))
     names = {flag.lstrip("-"): flag for flag in flags}
@@ -267,7 +282,13 @@ def regex(text: str, flag: str) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser, options: Sequence[Option] = OPTIONS) -> None:
-    """Tell argparse the same options, for help, docs and completion."""
+    """Tell argparse the same options and the command, for help, docs and completion."""
+    option_arguments(parser, options)
+    parser.add_argument("command", nargs="*", metavar="-- CMD", help="the program and its words")
+
+
+def option_arguments(parser: argparse.ArgumentParser, options: Sequence[Option]) -> None:
+    """Tell argparse the options alone."""
     for option in options:
         extra: dict[str, Any] = {"dest": option.field, "help": option.help}
         if not option.metavar:
@@ -278,4 +299,3 @@ def arguments(parser: argparse.ArgumentParser, options: Sequence[Option] = OPTIO
             if option.choices:
                 extra["choices"] = option.choices
         parser.add_argument(*option.flags, **extra)
-    parser.add_argument("command", nargs="*", metavar="-- CMD", help="the program and its words")

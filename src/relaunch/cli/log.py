@@ -108,7 +108,7 @@ def _cells(
         if with_cold:
             line.append(_cold(row))
         line += [("", draw.clean(row["metrics"].get(name, ""))) for name in metrics]
-        line += [("", draw.clean(row["note"])), _verdict(row)]
+        line += [_why(row), _verdict(row)]
         cells.append(line)
         before = row
     return columns, cells
@@ -166,6 +166,13 @@ def _cold(row: Summary) -> draw.Cell:
     if cold_s is None:
         return ("dim", "same" if row["warm"] and row["cold"] else "")
     return ("", draw.short_duration(cold_s))
+
+
+def _why(row: Summary) -> draw.Cell:
+    """Give the person's reason; a one-liner without one speaks for itself."""
+    if row["note"] or not row["typed"]:
+        return ("", draw.clean(row["note"]))
+    return ("dim", draw.clean(draw.quoted(row["typed"])))
 
 
 def _verdict(row: Summary) -> draw.Cell:

@@ -19,6 +19,8 @@ VERBS = {
     "warm": "after an edit, go on from the last place that the edit leaves as it was",
     "probe": "what is x there? values, pauses, counts at a line, without editing it",
     "where": "is this file, function, line really run? if not, what is, and why",
+    "py": "a line of Python: compound statements, imports of what it names",
+    "replay": "only the call that failed, alone, with the code as it is now",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",
@@ -117,7 +119,7 @@ def _dispatch(words: list[str]) -> int:
         return _launch(words[1:])
     if first not in VERBS:
         raise _no_such_verb(words)
-    if first == "warm":
+    if first in ("warm", "py"):
         return _quickly(lambda: _verb(first, words[1:]))
     return _verb(first, words[1:])
 

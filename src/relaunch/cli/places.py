@@ -67,6 +67,40 @@ def read_place(word: str, *, verb: str, after: bool = False) -> Place:
     return place
 
 
+def function_place(word: str, *, verb: str) -> Place:
+    """Return the function that a word names, as FILE:FUNCTION or by its name alone."""
+    if ":" in word:
+        return read_place(word, verb=verb)
+    found = []
+    for file in _files():
+        if file.endswith(".py"):
+            try:
+                tree = tree_of(file, verb)
+            except UsageError:
+                continue
+            names = [name for name, _ in lines.functions(tree)] if tree is not None else []
+            if word in names or any(name.endswith(f".{word}") for name in names):
+                exact = word if word in names else next(n for n in names if n.endswith(f".{word}"))
+                found.append(f"{file}:{exact}")
+    if len(found) != 1:
+        what = f"{len(found)} functions are" if found else "no function below here is"
+        hint = f"{verb} {found[0] if found else 'FILE:FUNCTION'}"
+        raise UsageError(f"{what} called `{word}`", hint=hint)
+    return read_place(found[0], verb=verb)
+
+
+def _files() -> list[str]:
+    """List the files below here, as far as that is not too many."""
+    found: list[str] = []
+    for folder, inner, names in os.walk("."):
+        inner[:] = [name for name in inner if not name.startswith((".", "__pycache__"))]
+        inner[:] = [name for name in inner if not name.endswith("-packages")]
+        found += [os.path.normpath(os.path.join(folder, one)) for one in names]
+        if len(found) > _LOOKED_AT:
+            break
+    return found
+
+
 def tree_of(file: str, verb: str) -> Any:
     """Return the tree of a file; None for what only a newer Python can read."""
     try:
@@ -88,12 +122,7 @@ def tree_of(file: str, verb: str) -> Any:
 def _like(file: str) -> str:
     """Return the file below here that may be meant: the same name elsewhere, or one like it."""
     wanted = os.path.basename(file)
-    found: list[str] = []
-    for folder, inner, names in os.walk("."):
-        inner[:] = [name for name in inner if not name.startswith((".", "__pycache__"))]
-        found += [os.path.normpath(os.path.join(folder, one)) for one in names]
-        if len(found) > _LOOKED_AT:
-            break
+    found = _files()
     same = sorted((one for one in found if os.path.basename(one) == wanted), key=len)
     if same:
         return same[0]

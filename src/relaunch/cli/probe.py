@@ -38,6 +38,8 @@ Examples
 A line is probed after it was run, unless it stops the program; --before and
 --after say otherwise. Without expressions it shows what the line sets or uses.
 """
+_NOT_IN_A_GRAPH = "attempted to reorder a debugging function"
+"""What torch says of a probe whose values it cannot carry out of a graph."""
 _KINDS = ("break", "die", "count", "who")
 PROBE_OPTIONS = (
     Option(flags=("--if",), field="if", metavar="COND", help="only when this is true there"),
@@ -84,6 +86,8 @@ def quick(words: list[str]) -> int | None:
     if attempt.seen is not None:
         for line in told(probes, attempt.seen):
             lines.remark(line)
+        if outcome.signature is not None and _NOT_IN_A_GRAPH in outcome.signature.title:
+            lines.remark("torch.compile(fullgraph=True) lets a probe show tensors and numbers only")
     return leave(outcome)
 
 

@@ -61,6 +61,11 @@ def launch(words: Sequence[str]) -> int:
     project = open_project()
     lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
     lines.quiet = request.quiet
+    return run_request(project, request, lines)
+
+
+def run_request(project: Project, request: Request, lines: Lines) -> int:
+    """Run what was asked for: one attempt, or a table of them."""
     if request.times > 1 or len(request.sets or ()) > 1:
         from relaunch.cli.table import run_table
 
@@ -141,10 +146,33 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         src=tuple(map(os.path.abspath, values["src"])) if "src" in values else None,
         frozen=values.get("frozen"),
         let_live=values.get("let_live"),
-        probes=_sections(values["sections"]) if "sections" in values else (),
+        nan=values.get("nan", False),
+        probes=_probes(values),
         unsaved="warn" if values.get("yes") else values.get("unsaved", ""),
         may_ask=both and not values.get("no_input"),
         quiet=values.get("quiet", False),
+    )
+
+
+def _probes(values: dict[str, Any]) -> tuple[Probe, ...]:
+    """Return what the options of a launch look at while it runs."""
+    found: tuple[Probe, ...] = ()
+    if "who_calls" in values:
+        found += _who_calls(values["who_calls"])
+    if "sections" in values:
+        from relaunch.cli.sections import read_sections
+
+        found += read_sections(values["sections"])
+    return found
+
+
+def _who_calls(words: Sequence[str]) -> tuple[Probe, ...]:
+    from relaunch.cli.places import function_place
+    from relaunch.recipe import Probe
+
+    places = [function_place(word, verb="rl --who-calls") for word in words]
+    return tuple(
+        Probe(kind="who", file=one.file, function=one.function, label=one.label) for one in places
     )
 
 
@@ -158,12 +186,6 @@ def _environment(values: dict[str, Any]) -> dict[str, str] | None:
     if values.get("ranked"):
         found[RANKED] = "1"
     return found or None
-
-
-def _sections(texts: Sequence[str]) -> tuple[Probe, ...]:
-    from relaunch.cli.sections import read_sections
-
-    return read_sections(texts)
 
 
 def _name(text: str) -> str:
@@ -199,6 +221,8 @@ class Lines:
         """Draw for people unless `json`."""
         self.json = json
         self.quiet = False
+        self.brief = False
+        """Say nothing of a trial that passed."""
         self._pen = draw.pen(sys.stderr, color)
 
     def tell(self, event: Event) -> None:
@@ -213,7 +237,7 @@ class Lines:
                 from relaunch.cli.sections import show
 
                 show(event.sections, event.missed, self._pen, quiet=self.quiet)
-            elif self.quiet:
+            elif self.quiet or (self.brief and _is_plain(event)):
                 pass
             elif isinstance(event, Announced):
                 self._announced(event)
@@ -262,7 +286,8 @@ class Lines:
         parts.extend(("", f"{name} {draw.clean(text)}") for name, text in outcome.metrics.items())
         if not outcome.passed and event.trial_id:
             again = "rl warm" if outcome.resumed or outcome.cold else "rl"
-            parts.append(("dim", f"next: rl show {event.trial_id}, or edit and {again}"))
+            replay = ", rl replay" if event.replayable else ""
+            parts.append(("dim", f"next: rl show {event.trial_id}{replay}, or edit and {again}"))
         self._flow(event.trial_id, parts)
         if outcome.code_changed:
             names = _some(outcome.code_changed)
@@ -308,6 +333,14 @@ class Lines:
     def _write(self, line: str) -> None:
         sys.stderr.write(line.rstrip() + "\n")
         sys.stderr.flush()
+
+
+def _is_plain(event: Event) -> bool:
+    """Tell what is no news to somebody who looks at the output: it began, and all went well."""
+    if not isinstance(event, Finished):
+        return True
+    outcome = event.outcome
+    return outcome.passed and not (outcome.code_changed or outcome.ended_processes)
 
 
 def warmed_words(event: Warmed) -> str:

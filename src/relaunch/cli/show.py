@@ -10,6 +10,7 @@ from relaunch.cli.log import STATE_STYLES, VERDICT_STYLES, exit_word
 from relaunch.inside.protocol import LOG_FILE
 from relaunch.journal.output import RESET, STDERR, STDOUT, read_chunks, segments
 from relaunch.session import look_back
+from relaunch.session.captures import captures_of, has_capture
 from relaunch.session.measured import sections_of
 
 TYPE_CHECKING = False
@@ -202,12 +203,13 @@ def card(
 
     add("why", draw.clean(row["note"]))
     add("mark", _mark(row, pen))
-    add("command", draw.quoted(row["command"]))
+    add("command", draw.quoted(row["typed"] or row["command"]))
     add("in", directory(str(start.get("cwd", ""))))
     add("given", _given(start))
     add("reset", _resets(start, end))
     add("set", draw.clean(row["set"]))
     add("failure", _failure(row, pen))
+    add("replay", _replay(trial, now))
     add("told", draw.clean(row["told"]))
     add("critical", "" if row["critical_s"] is None else f"point at {_s(row['critical_s'])}")
     add("warm", _warm(row))
@@ -339,6 +341,19 @@ def _failure(row: look_back.Summary, pen: draw.Pen) -> str:
         return ""
     digest = pen("dim", draw.clean(f"{signature['kind']} {signature['digest'][:8]}"))
     return f"{draw.clean(signature['title'])}   {digest}"
+
+
+def _replay(trial: Trial, now: float) -> str:
+    """Say how to replay the call that failed, and how that ended the last time."""
+    if not has_capture(trial):
+        return ""
+    replays = [one for capture in captures_of(trial) for one in capture.found.get("replays", ())]
+    if not replays:
+        return f"rl replay {trial.id}"
+    last = max(replays, key=lambda one: float(one["when"]))
+    word = {"gone": "no longer fails", "neither": "could not be said"}.get(last["verdict"], "fails")
+    count = draw.plural(len(replays), "replay")
+    return f"rl replay {trial.id}   {count}, last {draw.ago(now - last['when'])}: {word}"
 
 
 def _code(start: dict[str, Any], pen: draw.Pen, *, everything: bool) -> str:

@@ -221,7 +221,11 @@ def _ask_hosts(word: str, rest: Sequence[str]) -> int:
     found = hosts()
     if "--all" not in rest:
         top = find_home(os.getcwd()).project
-        found = [host for host in found if is_inside(str(host.get("cwd") or ""), top)]
+        found = [
+            host
+            for host in found
+            if host.get("kind") == "imports" or is_inside(str(host.get("cwd") or ""), top)
+        ]
     if word == "stop":
         count = sum(stop(host["key"]) for host in found)
         if "--json" in rest:
@@ -248,6 +252,9 @@ def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> 
     """Draw each program with its snapshots: where, how long it takes to get there, memory."""
     lines: list[str] = []
     for host in found:
+        if host.get("kind") == "imports":
+            lines.append(imports_words(host))
+            continue
         snapshots = host.get("snapshots") or []
         command = draw.quoted([str(word) for word in host.get("program") or ()])
         idle = f"idle {draw.duration(float(host.get('idle_s') or 0.0))}"
@@ -267,6 +274,16 @@ def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> 
         lines += draw.table(columns, rows, width, pen) if rows else []
         lines += [f"  {refused_words(one)}" for one in host.get("refused") or ()]
     return lines
+
+
+def imports_words(host: Mapping[str, Any]) -> str:
+    """Say what a process has imported for `rl replay`, and how long it stays."""
+    names = ", ".join(draw.clean(str(name)) for name in host.get("packages") or ())
+    words = f"imports for rl replay{f': {names}' if names else ''}"
+    taken = draw.size(int(host.get("bytes") or 0))
+    idle = draw.duration(float(host.get("idle_s") or 0.0))
+    ends = draw.duration(float(host.get("ends_after_s") or 0.0))
+    return f"{words}   {taken}, idle {idle}, ends after {ends} without use"
 
 
 def allowance_words(host: Mapping[str, Any]) -> str:

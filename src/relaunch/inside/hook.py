@@ -18,7 +18,9 @@ _probe = os.environ.get("RELAUNCH_PROBE", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
-_private = {}
+_loader = []
+# What failed calls may take; older Pythons keep none.
+_capture = os.environ.get("RELAUNCH_CAPTURE", "") if sys.version_info >= (3, 11) else ""
 # Our own copies, because tests of the user mock these and may leave them so at exit.
 _open, _read, _write, _close, _rename = os.open, os.read, os.write, os.close, os.rename
 _getpid, _now, _clock = os.getpid, time.time, getattr(time, "monotonic", None)
@@ -31,6 +33,13 @@ def start():
     atexit.register(_at_exit)
     if sys.version_info >= (3, 8):
         _watch_threads()
+    # Only this process is the one-liner; what it starts is not.
+    if os.environ.pop("RELAUNCH_LINE", "") and sys.version_info >= (3, 8):
+        _load("oneliner").start()
+    if _capture:
+        os.register_at_fork(after_in_child=_keep)
+        if sys.orig_argv[-1:] == ["--multiprocessing-fork"]:
+            _keep(None, "spawned")
     roots = os.environ.get("RELAUNCH_SRC_ROOTS")
     if roots and sys.version_info[0] >= 3:
         _guard(roots.split(os.pathsep))
@@ -52,15 +61,14 @@ def _talk():
 
 def _load(name):
     """Return a module of ours; each process has its own, which no program sees."""
-    private = _private.get("all")
-    if private is None:
+    if not _loader:
         import _frozen_importlib_external as importer
 
         path = os.path.join(_here, "private.py")
         names = {"__name__": "relaunch.inside.private", "__file__": path}
         exec(importer.SourceFileLoader("private", path).get_code("private"), names)
-        private = _private["all"] = names["Private"](_here)
-    return private.load(name)
+        _loader.append(names["Private"](_here))
+    return _loader[0].load(name)
 
 
 def _guard(roots):
@@ -85,8 +93,9 @@ def _wrapped(theirs):
     def excepthook(args):
         try:
             if args.exc_type is not SystemExit:
-                thread = args.thread
-                _report()["failed"](args.exc_value, getattr(thread, "name", None) or "thread")
+                name = getattr(args.thread, "name", None) or "thread"
+                _report()["failed"](args.exc_value, name)
+                _keep(args.exc_value, name)
         except BaseException:
             pass
         return theirs(args)
@@ -103,8 +112,22 @@ def _at_exit():
             _report()["failed"](error, None, getattr(sys, "last_traceback", None))
         if _src:
             _report()["exiting"]()
+        if error is not None:
+            _keep(error, "")
     except BaseException:
         pass
+
+
+def _keep(error=None, who=""):
+    """Keep the call that failed; without one, watch this process if it was made to be a worker."""
+    if not _capture:
+        return
+    if error is None and not who:  # called from within os.fork()
+        code = sys._getframe(1).f_code
+        if code.co_name not in ("_launch", "main") or "/multiprocessing/" not in code.co_filename:
+            return
+    hooked = _load("capture.hooked")
+    hooked.called(error, who, getattr(sys, "_relaunch_reports", _directory), _capture)
 
 
 def _report():

@@ -58,6 +58,9 @@ class Private:
         level: int = 0,
     ) -> ModuleType:
         """Stand for `__import__` in our modules; ours are imported as `from A import B` only."""
+        if level:
+            parts = str((names or {})["__name__"]).split(".")[:-level]
+            name, level = ".".join([*parts, *([name] if name else [])]), 0
         if name != _PACKAGE and not name.startswith(_PACKAGE + "."):
             return self._theirs(name, names, local, fromlist or (), level)
         inner = name[len(_PACKAGE) + 1 :]

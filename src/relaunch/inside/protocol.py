@@ -14,14 +14,22 @@ SRC = "RELAUNCH_SRC"
 """Packages, comma between them, whose files the process names at exit."""
 PROBE = "RELAUNCH_PROBE"
 """File that says what to probe; what is seen goes into its folder."""
+LINE = "RELAUNCH_LINE"
+"""Set for the program of a one-liner: its tracebacks show the line."""
 RANKED = "RELAUNCH_RANKED"
 """Set for programs whose ranks print whole lines, each with its number."""
 LOG = "RELAUNCH_LOG"
 """How much loggers say: `debug`, `mypkg.data=debug`, `root=info`, with commas between them."""
 LOG_FILE = "log.txt"
 """In the folder of the trial: what its loggers said."""
+CAPTURE = "RELAUNCH_CAPTURE"
+"""What a kept call may take, blanks between: bytes, seconds, variables that are secrets."""
+ROOTS = "RELAUNCH_ROOTS"
+"""Folders of the user's own code, as on a search path."""
 SCHEMA = 1
 """Value of `schema` in each report; raised when a field changes its meaning."""
+CAPTURE_SCHEMA = 1
+"""Value of `schema` in the facts of a kept call; another one is not replayed."""
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 """Directory in front of PYTHONPATH; holds nothing but our `sitecustomize`."""
 
@@ -42,3 +50,13 @@ def hooked_env(
         if value:
             hooked[name] = value
     return hooked
+
+
+def capturing(
+    *, budget: int, limit_s: float, secrets: Sequence[str] = (), roots: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return what to set so that a hooked program keeps the calls that fail, beside its reports."""
+    return {
+        CAPTURE: " ".join([str(budget), f"{limit_s:g}", *secrets]),
+        ROOTS: os.pathsep.join(roots),
+    }

@@ -35,12 +35,17 @@ def failed(error, thread, tb=None):
     """Add an exception that nobody caught and write the report at once: a kill may follow."""
     if isinstance(error, SystemExit):
         return
-    found = _described(error, tb if tb is not None else _traceback(error), DEPTH)
+    found = described(error, tb)
     found["time"] = _now()
     found["monotonic"] = _clock() if _clock else None
     found["thread"] = thread
     _errors().append(found)
     _save()
+
+
+def described(error, tb):
+    """Return what is known of an exception, as plain data."""
+    return _described(error, tb if tb is not None else _traceback(error), DEPTH)
 
 
 def exiting():

@@ -92,7 +92,7 @@ def read_row(journal: Journal, trial_id: str, *, now_ns: int) -> Row:
         trial = journal.load(trial_id)
         start, end, mark = trial.start, trial.end or {}, trial.mark
         signature = end.get("signature") or {}
-        command = " ".join(map(str, start["command"]))
+        command = " ".join(map(str, [*start.get("typed", ()), *start["command"]]))
         said = [start.get("note"), start.get("set"), end.get("told"), signature.get("title")]
         said += [mark.get("text"), mark.get("name"), command]
         unsettled = trial.end is None or abs(now_ns - stamp) < _RACY_NS or stamp > now_ns

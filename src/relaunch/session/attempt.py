@@ -9,9 +9,11 @@ import os
 
 from relaunch.errors import PlaceError, RelaunchError
 from relaunch.events import Announced, Finished, Measured, Warmed, Warned
+from relaunch.inside.protocol import capturing
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
+from relaunch.session.captures import has_capture, tidy
 from relaunch.session.lines import tidy_lines
 from relaunch.session.masks import mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
@@ -289,7 +291,7 @@ class Attempt:
                 code=code,
                 config_set=self.recipe.config_set,
                 note=self.note,
-                command=tuple(trial.start["command"]),
+                command=tuple(trial.start.get("typed") or trial.start["command"]),
                 repeated=self.repeated,
                 setting=self._setting() if self.repeated else (),
             )
@@ -319,16 +321,16 @@ class Attempt:
                 self.tell(Warned(text=line))
         place.use_clones()
         world = World(
-            env={**place.env, "RELAUNCH_TRIAL": self.trial.path} if self.trial else place.env,
+            env=self._env(place),
             reports=self._folder("reports"),
-            probes=self._ask(place.recipe) if place.recipe.probes else "",
+            probes=self._ask(place),
             report_on=tuple(place.expected),
             project=place.roots,
             metrics=settings.metrics,
             secrets=self._secrets,
             quiet=self.quiet,
             warm_identity=self._warm_identity(place.env) if place.recipe.warm else "",
-            warm_roots=self._warm_roots(place) if place.recipe.warm else (),
+            warm_roots=self._own_roots(place) if place.recipe.warm else (),
             warm_memory_bytes=self._warm_memory() if place.recipe.warm else 0,
             warm_idle_s=self.recipe.warm_idle_s or settings.warm.idle_s,
         )
@@ -340,12 +342,28 @@ class Attempt:
             launched=self._launched,
         )
 
+    def _env(self, place: Place) -> Mapping[str, str]:
+        """Return the program's environment, and what our hook in it needs to know of the trial."""
+        if self.trial is None:
+            return place.env
+        found = {**place.env, "RELAUNCH_TRIAL": self.trial.path}
+        capture = self.project.settings.capture
+        if capture.enabled:
+            secrets = facts.secret_names(place.env, self.project.settings.record.redact)
+            found |= capturing(
+                budget=capture.budget,
+                limit_s=capture.limit_s,
+                secrets=secrets,
+                roots=self._own_roots(place),
+            )
+        return found
+
     def _warm_identity(self, env: Mapping[str, str]) -> str:
         """Name what must be equal for a run to go on where another was, besides its code."""
         packages = self.trial.start["packages"] if self.trial else ""
         return facts.digest(facts.environment_digest(env, salt=b""), packages)
 
-    def _warm_roots(self, place: Place) -> tuple[str, ...]:
+    def _own_roots(self, place: Place) -> tuple[str, ...]:
         taken = [root.path for root in self.code.roots] if self.code is not None else []
         return tuple(dict.fromkeys([*place.roots, *taken]))
 
@@ -370,14 +388,17 @@ class Attempt:
             )
         )
 
-    def _ask(self, recipe: Recipe) -> str:
+    def _ask(self, place: Place) -> str:
         """Write down what the probes ask; without a place for that, say so."""
+        recipe = place.recipe
+        if not recipe.probes and not recipe.nan:
+            return ""
         from relaunch.trial.probe.asked import write_asked
 
         folder = self._folder("probes")
         try:
             if folder:
-                return write_asked(folder, recipe.probes)
+                return write_asked(folder, recipe.probes, place.roots if recipe.nan else ())
         except OSError:
             pass
         self._warn("nothing is probed: there is no place to write what is seen")
@@ -446,6 +467,7 @@ class Attempt:
                 self.trial = self.journal.finish(self.trial, end)
             except OSError as error:
                 self._unwritten.append(("outcome", error.strerror or str(error)))
+            tidy(self.journal, self.trial, outcome, keep=self.project.settings.capture.keep)
             if self._unwritten:
                 what = " and ".join(name for name, _ in self._unwritten)
                 self._warn(
@@ -457,6 +479,7 @@ class Attempt:
                 outcome=outcome,
                 told=told,
                 config_set=self.recipe.config_set,
+                replayable=self.trial is not None and has_capture(self.trial),
                 in_line=in_line,
             )
         )

@@ -53,9 +53,14 @@ def environment_digest(env: Mapping[str, str], *, salt: bytes) -> str:
 
 def secret_values(env: Mapping[str, str], redact: Sequence[str]) -> tuple[bytes, ...]:
     """Return the values that must not reach the journal; too short to be a secret: left alone."""
-    secret = _Globs(redact)
-    found = {os.fsencode(v) for k, v in env.items() if len(v) >= 8 and secret.match(k.upper())}
+    found = {os.fsencode(env[name]) for name in secret_names(env, redact)}
     return tuple(sorted(found, key=len, reverse=True))
+
+
+def secret_names(env: Mapping[str, str], redact: Sequence[str]) -> list[str]:
+    """Return the variables whose values must not reach the journal."""
+    secret = _Globs(redact)
+    return [name for name in env if len(env[name]) >= 8 and secret.match(name.upper())]
 
 
 def digest(*parts: str, salt: bytes = b"") -> str:

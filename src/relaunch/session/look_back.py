@@ -190,6 +190,7 @@ def summary(trial: Trial) -> Summary:
         "set": str(start.get("set") or ""),
         "note": str(start.get("note") or ""),
         "command": [str(word) for word in start["command"]],
+        "typed": [str(word) for word in start.get("typed") or ()],
         "code": _code(start.get("code") or {}),
         "exit_code": _whole(end.get("exit_code")),
         "signal": _whole(end.get("signal")),

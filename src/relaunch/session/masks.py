@@ -16,6 +16,8 @@ def masked(recipe: dict[str, Any], secrets: Sequence[str]) -> dict[str, Any]:
     """Return a recipe as the journal keeps it, fit to be shown to anyone."""
     found = dict(recipe)
     found["command"] = mask_words(recipe["command"], secrets)
+    if "typed" in recipe:
+        found["typed"] = mask_words(recipe["typed"], secrets)
     found["resets"] = [
         mask_text(reset, secrets) if isinstance(reset, str) else mask_words(reset, secrets)
         for reset in recipe["resets"]

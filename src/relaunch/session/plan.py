@@ -36,6 +36,7 @@ def _fresh(project: Project, request: Request) -> Recipe:
     assert request.argv is not None
     return Recipe(
         argv=request.argv,
+        typed=request.typed,
         cwd=project.cwd,
         resets=run.reset,
         reset_continue=not run.stop_if_reset_fails,
@@ -69,7 +70,7 @@ def _asked(recipe: Recipe, request: Request) -> Recipe:
               "let_live", "at", "warm_memory", "warm_idle_s")  # fmt: skip
     asked = {name: getattr(request, name) for name in fields}
     recipe = recipe.but(**{name: value for name, value in asked.items() if value is not None})
-    recipe = recipe.but(warm=request.warm, probes=request.probes)
+    recipe = recipe.but(warm=request.warm, probes=request.probes, nan=request.nan)
     if request.env:
         recipe = recipe.but(env={**recipe.env, **request.env})
     if request.timeout_s is not None:
@@ -121,6 +122,7 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
             at=tuple(start.get("at", ())),
             warm_memory=start.get("warm_memory", ""),
             warm_idle_s=start.get("warm_idle_s", 0.0),
+            typed=tuple(start.get("typed", ())),
         )
     except (KeyError, TypeError) as error:
         raise JournalError(
@@ -153,6 +155,8 @@ def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
         "let_live": recipe.let_live,
         **(_warm_json(recipe) if recipe.warm else {}),
         **({"probes": [_probe_json(one) for one in recipe.probes]} if recipe.probes else {}),
+        **({"nan": True} if recipe.nan else {}),
+        **({"typed": list(recipe.typed)} if recipe.typed else {}),
     }
 
 

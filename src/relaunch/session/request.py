@@ -34,6 +34,9 @@ class Request(Record):
     warm_memory: str | None = None
     warm_idle_s: float | None = None
     probes: tuple[Probe, ...] = ()
+    nan: bool = False
+    typed: tuple[str, ...] = ()
+    """What `argv` was made of, by `rl py`."""
     unsaved: str = ""
     """ask, warn, refuse or off; empty leaves it to the settings."""
     may_ask: bool = False

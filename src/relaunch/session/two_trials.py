@@ -101,7 +101,7 @@ def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Differe
         code=code,
         code_problem=problem,
         code_same=same,
-        command=word_changes(old.start["command"], new.start["command"]),
+        command=_command_changes(old.start, new.start),
         recipe=changes(_recipe(old.start), _recipe(new.start)),
         env=changes(_env(env[0]), _env(env[1])),
         env_count=len(_env(env[1])),
@@ -251,6 +251,15 @@ def _host(start: dict[str, Any]) -> dict[str, str]:
     facts = {k: _text(v) for k, v in (start.get("host") or {}).items() if k != "load" and v}
     python = start.get("python") or {}
     return {**facts, **{f"python {k}": _text(v) for k, v in python.items() if v}}
+
+
+def _command_changes(
+    old: dict[str, Any], new: dict[str, Any]
+) -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
+    """Compare two commands; two one-liners by what was typed, unless that is the same."""
+    if old.get("typed") and new.get("typed") and old["typed"] != new["typed"]:
+        return word_changes(old["typed"], new["typed"])
+    return word_changes(old["command"], new["command"])
 
 
 def word_changes(

@@ -105,7 +105,7 @@ def run_trial(
             ended = supervise(
                 recipe.argv,
                 cwd=recipe.cwd,
-                env=_program_env(world),
+                env=_program_env(world, recipe),
                 chunk=chunk,
                 timeout_s=recipe.limits.timeout_s,
                 let_live=recipe.let_live,
@@ -234,12 +234,13 @@ def _loaded(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(loaded.items()) if isinstance(loaded, dict) else []
 
 
-def _program_env(world: World) -> Mapping[str, str]:
+def _program_env(world: World, recipe: Recipe) -> Mapping[str, str]:
     if not world.reports:
         return world.env
-    from relaunch.inside.protocol import hooked_env
+    from relaunch.inside.protocol import LINE, hooked_env
 
-    return hooked_env(world.env, world.reports, world.report_on, world.probes)
+    env = hooked_env(world.env, world.reports, world.report_on, world.probes)
+    return {**env, LINE: "1"} if recipe.typed else env
 
 
 def read_reports(folder: str, secrets: Sequence[bytes] = ()) -> list[dict[str, Any]]:

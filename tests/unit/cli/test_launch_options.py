@@ -64,3 +64,12 @@ def test_a_reset_is_a_shell_line_or_an_argv_in_json():
 def test_no_flag_is_defined_twice():
     flags = [flag for option in OPTIONS for flag in option.flags]
     assert len(flags) == len(set(flags))
+
+
+def test_a_bare_command_begins_with_the_first_word_that_is_no_option():
+    assert parse(["-m", "why", "x = 1", "-n", "--"], bare=True) == (
+        {"note": "why"},
+        ("x = 1", "-n", "--"),
+    )
+    assert parse(["-q", "--", "-1"], bare=True) == ({"quiet": True}, ("-1",))
+    assert parse(["--"], bare=True) == ({}, ())

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from relaunch.trial.place.interpreter import find_start, interpreter
+from relaunch.trial.place.interpreter import find_start, interpreter, project_python
 
 
 def fake_python(prefix: Path, version: str = "3.11") -> Path:
@@ -67,6 +67,44 @@ def test_a_shim_is_followed_to_the_version_the_folder_names(tmp_path: Path) -> N
     (tmp_path / "work" / ".python-version").write_text("3.12.1\n")
     assert _version(env, work) == "3.12"
     assert _version({**env, "PYENV_VERSION": "3.11.7"}, work) == "3.11"
+
+
+def test_the_projects_python_is_the_active_one_then_that_of_the_tree_then_that_of_the_path(
+    tmp_path: Path,
+) -> None:
+    fake_python(tmp_path / "system")
+    for venv in ("active", "top/.venv", "top/.hidden"):
+        fake_python(tmp_path / venv)
+        (tmp_path / venv / "pyvenv.cfg").write_text("home = /nowhere\nversion = 3.11.1\n")
+    cwd = tmp_path / "top" / "deep"
+    cwd.mkdir()
+    top, path = str(tmp_path / "top"), tmp_path / "system" / "bin"
+
+    def python(**more: str) -> str:
+        return project_python(env_of(path, **more), str(cwd), top)
+
+    assert python() == f"{top}/.venv/bin/python"
+    assert python(CONDA_PREFIX="/opt/conda") == "python"
+    active = tmp_path / "active"
+    assert python(VIRTUAL_ENV=str(active)) == f"{active}/bin/python"
+    on_path = env_of(active / "bin", path, VIRTUAL_ENV=str(active))
+    assert project_python(on_path, str(cwd), top) == "python"
+    assert project_python(env_of(path), str(tmp_path), str(tmp_path)) == "python"
+    assert project_python(env_of(tmp_path), str(tmp_path), str(tmp_path)) == ""
+
+
+def test_a_python_2_is_passed_over_and_a_shim_is_followed(tmp_path: Path) -> None:
+    fake_python(tmp_path / "old", "2.7")
+    fake_python(tmp_path / "new", "3.11")
+    env = env_of(tmp_path / "old/bin", tmp_path / "new/bin")
+    (tmp_path / "old/bin/python3").unlink()
+    assert project_python(env, str(tmp_path), str(tmp_path)) == "python3"
+    root = tmp_path / "pyenv"
+    fake_python(root / "versions" / "3.12.1", "3.12")
+    program(root / "shims" / "python", "#!/usr/bin/env bash\nexec pyenv exec python\n")
+    (root / "version").write_text("3.12.1\n")
+    found = project_python(env_of(root / "shims"), str(tmp_path), str(tmp_path))
+    assert found == f"{root}/versions/3.12.1/bin/python"
 
 
 def _version(env: dict[str, str], cwd: Path) -> str:

@@ -3,8 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.needs import PYTHONS
 from tests.unit.warm.desk import Desk
-from tests.unit.warm.resuming import PYTHONS, Program
+from tests.unit.warm.resuming import Program
 
 
 @pytest.fixture(params=sorted(PYTHONS))

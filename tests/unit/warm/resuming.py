@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
-import pwd
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,6 @@ from relaunch.inside import warm
 from relaunch.inside.warm import world
 
 _HERE = str(Path(warm.__file__).parent)
-_PYENV = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".pyenv/versions/3.1[123]*/bin/python3")
-PYTHONS = {
-    ".".join(path.split("/versions/")[1].split(".")[:2]): path for path in sorted(glob.glob(_PYENV))
-}
-PYTHONS.setdefault(f"{sys.version_info[0]}.{sys.version_info[1]}", sys.executable)
-
 _PRELUDE = """
 import sys, os, posix, json
 from types import ModuleType

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.warm.resuming import PYTHONS
+from tests.needs import PYTHONS
 
 from relaunch.inside import warm
 

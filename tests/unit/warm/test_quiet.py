@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.unit.warm.resuming import PYTHONS
+from tests.needs import PYTHONS
 
 from relaunch.inside import warm
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.warm.resuming import PYTHONS
+from tests.needs import PYTHONS
 from tests.unit.warm.test_host import PACKAGE, Stage
 
 PATIENCE_S = 60.0

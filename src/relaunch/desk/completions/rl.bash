@@ -9,13 +9,13 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe where log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe where py replay log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
     case $verb in
     ''|run)
-        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -28,6 +28,7 @@ _rl() {
         --src) values='dir' ;;
         --sections) values='text' ;;
         --log-level) values='text' ;;
+        --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -35,7 +36,7 @@ _rl() {
         esac
         ;;
     warm)
-        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         words='status stop'
         case $prev in
         --at) values='file' ;;
@@ -48,6 +49,7 @@ _rl() {
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
+        --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -55,7 +57,7 @@ _rl() {
         esac
         ;;
     probe)
-        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --if) values='text' ;;
         --every) values='text' ;;
@@ -72,6 +74,7 @@ _rl() {
         --src) values='dir' ;;
         --sections) values='text' ;;
         --log-level) values='text' ;;
+        --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -79,7 +82,7 @@ _rl() {
         esac
         ;;
     where)
-        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -90,9 +93,40 @@ _rl() {
         --src) values='dir' ;;
         --sections) values='text' ;;
         --log-level) values='text' ;;
+        --who-calls) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    py)
+        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        case $prev in
+        -m|--note) values='text' ;;
+        --reset) values='command' ;;
+        -s|--set) values='sets' ;;
+        -n|--times) values='text' ;;
+        --timeout) values='text' ;;
+        --until) values='text' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
+        --who-calls) values='text' ;;
+        --env) values='text' ;;
+        --name) values='text' ;;
+        --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    replay)
+        options='-h --help --frame --limit --pdb --one-liner --list --fresh --json --color'
+        words='@good @bad'
+        case $prev in
+        --frame) values='text' ;;
+        --limit) values='text' ;;
         --color) values='auto always never' ;;
         esac
         ;;

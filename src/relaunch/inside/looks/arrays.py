@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from relaunch.inside.looks.choose import Above
 
-MOST = 1 << 22
+MOST = 1 << 21
 """Elements that are read at the most."""
 PIECES = 128
 """Of a larger array as many pieces are read, spread over it."""
@@ -25,7 +25,7 @@ MAPPED = 1 << 16
 TRANSFER = 1 << 22
 """Bytes that are fetched from another device."""
 
-np: Any = sys.modules["numpy"]
+np: Any = sys.modules.get("numpy")  # there, as somebody has an array
 
 
 def array(value: Any, room: int, above: Above) -> str:

@@ -158,28 +158,17 @@ def _generated(method: object) -> bool:
 
 def _load(module: str, name: str) -> Look:
     """Take a look from its module, which is read when it is first needed."""
-    if module == "nested":
-        from relaunch.inside.looks import nested as found
-    elif module == "objects":
-        from relaunch.inside.looks import objects as found
-    elif module == "tensors":
-        from relaunch.inside.looks import tensors as found
-    elif module == "arrays":
-        from relaunch.inside.looks import arrays as found
-    elif module == "tables":
-        from relaunch.inside.looks import tables as found
-    else:
-        from relaunch.inside.looks import training as found
+    found = __import__(f"relaunch.inside.looks.{module}", fromlist=(name,))
     look: Look = getattr(found, name)
     return look
 
 
 _PLAIN: dict[type, Look] = {
-    int: lambda value, room, _: integer(value, room),
+    int: integer,
     float: lambda value, *_: float.__repr__(value),
-    str: lambda value, room, _: text(value, room),
-    bytes: lambda value, room, _: raw(value, room),
-    bytearray: lambda value, room, _: raw(value, room),
+    str: text,
+    bytes: raw,
+    bytearray: raw,
     bool: lambda value, *_: "True" if value else "False",
     complex: lambda value, *_: complex.__repr__(value),
     type(None): lambda *_: "None",

@@ -19,7 +19,12 @@ SORTED = 64
 _ELEMENT = 60
 _LEAST = 12
 """Room under which no further element is begun."""
-_BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), dict: ("{", "}"), set: ("{", "}")}
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    dict: ("{", "}"),
+    set: ("{", "}"),
+}
 ALONE = object()
 """In place of an element: the text before it is all there is."""
 

@@ -21,10 +21,9 @@ def facts_line(facts: dict[str, Any]) -> str:
     line = " ".join([one if type(one) is str else shape_text(one) for one in words])
     if "grad" in facts:
         line += " grad"
-    if "marks" in facts:
-        line += " " + " ".join(facts["marks"])
     if "values" not in facts:
         return line + numbers_text(facts)
+    line += _marks(facts)
     values = _values(facts["values"], _DIGITS.get(facts["dtype"], 4))
     if facts["shape"] == ():  # a number first of all
         return f"{values} {line.replace('() ', '', 1)}"
@@ -33,9 +32,9 @@ def facts_line(facts: dict[str, Any]) -> str:
 
 def numbers_text(facts: dict[str, Any]) -> str:
     """Write the numbers that were read, each with a space before it."""
-    line = ""
+    line = _marks(facts)
     if "true" in facts:
-        line = f" {facts['true']:,} true"
+        line += f" {facts['true']:,} true"
     low = facts.get("min")
     if low is not None:
         high = facts["max"]
@@ -52,6 +51,10 @@ def numbers_text(facts: dict[str, Any]) -> str:
     if "sampled" in facts:
         line += f" (sampled {facts['sampled']:,} of {facts['size']:,})"
     return line
+
+
+def _marks(facts: dict[str, Any]) -> str:
+    return " " + " ".join(facts["marks"]) if "marks" in facts else ""
 
 
 def shape_text(shape: Any) -> str:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from relaunch.inside.looks.choose import Above
 
-_MUCH = 1000
-"""Elements or characters from which a field is too much for somebody else's `__repr__`."""
+_MUCH, _MUCH_TEXT = 1_000, 1_000_000
+"""Elements and characters from which a field is too much for somebody else's `__repr__`."""
 _ASKED = 64
 """Fields and elements that are looked at to see whether there is much."""
 _HEAVY = {
@@ -37,7 +37,7 @@ def foreign(value: Any, room: int, above: Above) -> str:
     if is_slow(kind) or (id(value) not in above and _holds_much(_parts(value))):
         return fields(value, room, above)
     said = ask(value)
-    return one_line(said, room) if type(said) is str else fields(value, room, above)
+    return one_line(said, room) if said is not None else fields(value, room, above)
 
 
 def fields(value: Any, room: int, above: Above) -> str:
@@ -173,18 +173,19 @@ def _holds_much(parts: dict[str, Any]) -> bool:
 
 
 def _has_much(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(_is_much(one) for one in _first(dict.values(value)))
-    if isinstance(value, (list, tuple)):
-        return any(_is_much(one) for one in _first(value))
+    if issubclass(type(value), dict):
+        return any(_is_much(one) for one in _first(dict.values(value)))  # type: ignore[arg-type]
+    if type(value) in (list, tuple):
+        return any(_is_much(one) for one in _first(value))  # type: ignore[arg-type]
     return False
 
 
 def _is_much(value: object) -> bool:
-    for base in _SIZED:
-        if isinstance(value, base):
-            return base.__len__(value) > _MUCH  # type: ignore[arg-type]  # it is one of these
     kind = type(value)
+    for base in _SIZED:
+        if issubclass(kind, base):
+            most = _MUCH_TEXT if base in (str, bytes) else _MUCH
+            return base.__len__(value) > most  # type: ignore[arg-type]  # it is one of these
     return (looks.get(kind) or look_for(kind)).__module__ in _HEAVY
 
 

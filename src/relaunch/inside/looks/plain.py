@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 MARK = "…"
 _ROUND = 13_000
 """Bits from which an int is rounded: Python refuses to write more than 4,300 digits."""
@@ -32,7 +37,7 @@ def one_line(text: str, room: int) -> str:
     return cut(text, room)
 
 
-def text(value: str, room: int) -> str:
+def text(value: str, room: int, above: object = ()) -> str:
     """Show a str as Python writes it; a long one by its ends and its length."""
     size = len(value)
     if size <= room - 2:
@@ -42,30 +47,33 @@ def text(value: str, room: int) -> str:
     return _ends(str.__repr__, value, f" ({size:,} characters)", room)
 
 
-def raw(value: bytes | bytearray, room: int) -> str:
+def raw(value: bytes | bytearray, room: int, above: object = ()) -> str:
     """Show bytes likewise."""
     size = len(value)
     if size <= room - 3:
-        whole = bytes.__repr__(bytes(value))
+        whole = _bytes(value)
         if len(whole) <= room:
             return whole
-    return _ends(lambda part: bytes.__repr__(bytes(part)), value, f" ({size:,} bytes)", room)
+    return _ends(_bytes, value, f" ({size:,} bytes)", room)
 
 
-def _ends(write, value, length, room):  # type: ignore[no-untyped-def]  # str or bytes alike
+def _bytes(value: bytes | bytearray) -> str:
+    return bytes.__repr__(bytes(value))
+
+
+def _ends(write: Callable[[Any], str], value: Any, length: str, room: int) -> str:
     """Write the head and the tail of a text so that both and the length fit."""
     free = max(8, room - len(length) - 1)
     tail = free // 3
     opening = write(value[: free - tail])
-    closing = write(value[len(value) - tail :] if tail else value[:0])
-    quote = closing[-1]
-    start = closing.index(quote) + 1
+    closing = write(value[len(value) - tail :])
+    start = closing.index(closing[-1]) + 1
     # What was escaped takes more room than it had: it is cut here, once more.
-    kept = opening[: max(2, free - tail - 1)].removesuffix(quote)
+    kept = opening[: max(2, free - tail - 1)].removesuffix(opening[-1])
     return kept + MARK + closing[max(start, len(closing) - tail) :] + length
 
 
-def integer(value: int, room: int) -> str:
+def integer(value: int, room: int, above: object = ()) -> str:
     """Show an int of any size; beyond what Python writes, rounded, with the number of digits."""
     bits = int.bit_length(value)
     if bits > _ROUND:
@@ -84,10 +92,3 @@ def _rounded(value: int, bits: int) -> str:
     exact = log10(abs(value >> (bits - 60))) + (bits - 60) * _LOG10_2
     digits = int(exact)
     return f"{sign}{10 ** (exact - digits):.4f}e+{digits} (about {digits + 1:,} digits)"
-
-
-def number(value: float) -> str:
-    """Write a number of a summary: four digits say enough."""
-    if type(value) is int:
-        return integer(value, 40)
-    return f"{value:.4g}"

@@ -19,17 +19,18 @@ GRAIN = 32_000
 PIECES = 128
 """Pieces that are read at the most, spread over the tensor."""
 DEVICE_GRAIN, DEVICE_PIECES = 1 << 24, 16
-"""Likewise on a GPU, where a piece is bounded by the memory that looking for nan takes."""
+"""Likewise on a GPU, where each piece is waited for."""
+FEW, _ALL = 1 << 21, 1 << 30
+"""Elements among which nan is looked for at a time, in each piece."""
 _INF = float("inf")
 _EXACT = 1 << 62
 
-torch: Any = sys.modules["torch"]
-_aminmax: Any = torch.aminmax
-_isnan: Any = torch.isnan
-_float64: Any = torch.float64
-_FLOATS = {torch.float32, _float64}
-_HALVES = {torch.float16, torch.bfloat16}
-_INTS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+torch: Any = sys.modules.get("torch")  # there, as somebody has a tensor
+_aminmax: Any = getattr(torch, "aminmax", None)
+_float64: Any = getattr(torch, "float64", None)
+_FLOATS = {getattr(torch, name, None) for name in ("float32", "float64")}
+_HALVES = {getattr(torch, name, None) for name in ("float16", "bfloat16")}
+_INTS = {getattr(torch, name, None) for name in ("uint8", "int8", "int16", "int32", "int64")}
 
 
 def add_numbers(found: dict[str, Any], value: Any) -> None:
@@ -97,8 +98,9 @@ def _add_broken(found: dict[str, Any], parts: list[Any]) -> None:
     """Count what is no finite number, and take the range of the rest."""
     counts = {"nan": 0, "inf": 0, "-inf": 0}
     low, high, total, finite = _INF, -_INF, 0.0, 0
-    for piece in parts:
-        counts["nan"] += _isnan(piece).sum().item()
+    # It takes memory: of a GPU, which may be nearly full, only a little.
+    for piece in [one for part in parts for one in pieces(part, part.numel(), _ALL, FEW, _flat)]:
+        counts["nan"] += torch.isnan(piece).sum().item()
         counts["inf"] += (piece == _INF).sum().item()
         counts["-inf"] += (piece == -_INF).sum().item()
         rest = piece[torch.isfinite(piece)]

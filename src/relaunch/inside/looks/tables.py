@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 ROWS = 100_000
 """Rows in which missing values are counted; of a longer table in its first ones."""
-COLUMNS = 40
-"""Columns that are looked at: no more find room."""
 
 
 def frame(value: Any, room: int, above: Above) -> str:
@@ -29,7 +27,7 @@ def frame(value: Any, room: int, above: Above) -> str:
     first = value if shape[0] <= ROWS else value.iloc[:ROWS]
     elements = _columns(first, value.columns, value.dtypes)
     note = "" if shape[0] <= ROWS else f" (nan in the first {ROWS:,} rows)"
-    return joined(value, elements, shape[1], room, above, (f"{head} ", note))
+    return joined(value, elements, shape[1], room, above, (f"{head} ", note)).rstrip()
 
 
 def _columns(table: Any, names: Any, dtypes: Any) -> Iterable[tuple[str, object]]:
@@ -48,7 +46,7 @@ def column(value: Any, room: int, above: Above) -> str:
     if name is not None:
         head += f" {_label(name)}"
     if size <= WHOLE:
-        elements = (("", one) for one in value.array)
+        elements = (("", one) for one in value.tolist())
         return joined(value, elements, size, room, above, (f"{head} [", "]"))
     if above:
         return head
@@ -57,19 +55,22 @@ def column(value: Any, room: int, above: Above) -> str:
 
 def _numbers(value: Any, size: int) -> dict[str, Any]:
     """Return the facts of a column: of numbers their range, of anything else what is missing."""
-    found: dict[str, Any] = {}
-    kept = getattr(value, "_values", None)
+    if hasattr(value, "step"):  # a range: its numbers are nowhere yet
+        return {"marks": (f"{value.start}..{value.stop} step {value.step}",)}
+    kept: Any = getattr(value, "_values", None)
+    if getattr(getattr(value, "dtype", None), "kind", "") in "Mm":
+        kept = getattr(kept, "_ndarray", kept)
     if type(kept).__name__ == "ndarray" and kept.dtype.kind in "fiubcMm":
         from relaunch.inside.looks.arrays import facts
 
-        found = facts(kept)
-        return {"marks": (), **found}
-    missing = int(value[:ROWS].isna().sum())
-    if missing:
-        found["nan"] = missing
-        if size > ROWS:
-            found["sampled"], found["size"] = ROWS, size
-    return found
+        return facts(kept)
+    try:
+        missing = int(value[:ROWS].isna().sum())
+    except NotImplementedError:  # of several columns at once
+        return {}
+    if not missing:
+        return {}
+    return {"nan": missing, **({"sampled": ROWS, "size": size} if size > ROWS else {})}
 
 
 def _label(name: object) -> str:
@@ -96,3 +97,11 @@ def polars_column(value: Any, room: int, above: Above) -> str:
     """Show a Series of polars."""
     text, _ = _polars_column(value)
     return one_line(f"{name_of(type(value))} {shape_text(value.shape)} {text}", room)
+
+
+def _shape(value: Any) -> dict[str, Any]:
+    return {"shape": tuple(value.shape)}
+
+
+for _look in (frame, column, polars_frame, polars_column):
+    _look.facts = _shape  # type: ignore[attr-defined]  # for `summary`

@@ -24,10 +24,10 @@ _READABLE = {"cpu", "cuda", "mps", "xpu"}
 _HELD = {"DTensor": "_local_tensor", "NestedTensor": "_values"}
 """Where tensors that stand for others keep the one that is here."""
 
-torch: Any = sys.modules["torch"]
-_C: Any = torch._C
-_Tensor: Any = torch.Tensor
-_PLAIN = {_Tensor, torch.nn.Parameter}
+torch: Any = sys.modules.get("torch")  # there, as somebody has a tensor
+_C: Any = getattr(torch, "_C", None)
+_Tensor: Any = getattr(torch, "Tensor", None)
+_PLAIN = {_Tensor, getattr(getattr(torch, "nn", None), "Parameter", None)}
 _dispatch = getattr(_Tensor, "__torch_dispatch__", None)
 _recording = getattr(_C, "_len_torch_dispatch_stack", lambda: 0)
 _watching = getattr(_C, "_len_torch_function_stack", lambda: 0)
@@ -42,10 +42,17 @@ def tensor(value: Any, room: int, above: Above) -> str:
 
 def facts(value: Any, *, short: bool = False) -> dict[str, Any]:
     """Return what is known of a tensor by name."""
-    if type(value) in _PLAIN and not _watching():
+    tracing = _tracing()
+    if type(value) in _PLAIN and not _watching() and tracing is None:
         return _facts(value, short)
-    with _C.DisableTorchFunction():  # neither a mode of the user nor the class sees our questions
-        return _facts(value, short)
+    if tracing is not None:
+        _C._set_tracing_state(None)
+    try:
+        with _C.DisableTorchFunction():  # neither a mode of the user nor the class is asked
+            return _facts(value, short)
+    finally:
+        if tracing is not None:
+            _C._set_tracing_state(tracing)
 
 
 tensor.facts = facts  # type: ignore[attr-defined]  # for `summary`
@@ -94,14 +101,16 @@ def _held(value: Any, kind: Any, device: str, found: dict[str, Any]) -> Any:
     """Return the tensor whose numbers may be read, or None; add marks on what it is."""
     inside = _HELD.get(kind.__name__)
     if inside is not None:
-        value = value.__dict__.get(inside)
+        value = getattr(value, inside, None)
+        if not isinstance(value, _Tensor):
+            return None
         if kind.__name__ == "DTensor":
             found["marks"] = ("here", shape_text(_shape(value)))
         kind = type(value)
     # A class that computes in its own way may do anything, as talking to other processes.
     if getattr(kind, "__torch_dispatch__", None) is not _dispatch or device not in _READABLE:
         return None
-    if _recording() or _tracing() is not None or value.is_nested:
+    if _recording() or value.is_nested:
         return None
     if _functorch is not None and _functorch.peek_interpreter_stack() is not None:
         while _functorch.is_functorch_wrapped_tensor(value):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from relaunch.inside.probe.counts import Counts
 from relaunch.inside.probe.engine import Engine
+from relaunch.inside.probe.finite import Look
 from relaunch.inside.probe.notes import Notes
 from relaunch.inside.probe.runtime import Runtime
 from relaunch.inside.probe.voice import Voice
@@ -23,18 +25,20 @@ def begin(path: str) -> None:
     notes.add("began", argv=[*sys.orig_argv], python=sys.version.partition(" ")[0])
     counts = Counts(folder, len(spec["probes"]))
     runtime = Runtime(spec["probes"], voice=Voice(folder), counts=counts, notes=notes)
-    Engine(runtime).install()
+    runtime.look = Look(runtime, opens_debugger=bool(spec.get("opens_debugger")))
+    Engine(runtime, spec.get("roots", ())).install()
     import atexit  # built into Python
 
-    atexit.register(at_exit, spec["probes"], notes)
+    script = os.path.realpath(sys.argv[0]) if sys.argv else ""
+    atexit.register(at_exit, spec["probes"], notes, script)
 
 
-def at_exit(probes: Any, notes: Notes) -> None:
+def at_exit(probes: Any, notes: Notes, script: str) -> None:
     """Note what only the end shows; the program ends all the same."""
     try:
         from relaunch.inside.probe.facts import note_facts
 
-        note_facts(probes, notes)
+        note_facts(probes, notes, script)
     except Exception as error:
         notes.add("trouble", text=f"{type(error).__name__}: {error}")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from relaunch.inside.probe.memory import mapped
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,10 +30,8 @@ class Counts:
     def begin(self) -> None:
         """Have a file for this process; after a fork, the child's own. Without one, just count."""
         try:
-            from relaunch.inside.probe.memory import mapped
-
             memory = mapped(f"{self._folder}/{os.getpid()}{ENDING}", self._size)
-        except (OSError, ImportError, AttributeError):
+        except OSError:
             memory = memoryview(bytearray(self._size))
         self.values = memory.cast("q")
 

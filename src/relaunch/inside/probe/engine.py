@@ -11,11 +11,13 @@ import gc
 import os
 import sys
 
-from relaunch.inside.probe import lines, memory, rewrite
+from relaunch.inside.probe import bytecode, dynamo, finite, lines, memory, pytests, rewrite
+from relaunch.inside.probe.chain import program_frame
+from relaunch.inside.warm.morph import function_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, FrameType
     from typing import Any
 
@@ -29,41 +31,51 @@ _FUNCTION = type(lambda: None)
 class Engine:
     """The probes by file, and what became of them."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        """Know which files to look out for."""
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, roots: Sequence[str] = ()) -> None:
+        """Know which files to look out for; all below `roots` are looked at for nan and inf."""
+        self._roots = tuple(os.path.join(os.path.realpath(one), "") for one in roots)
+        self.runtime = runtime
         self._by_file: dict[str, list[tuple[int, Any]]] = {}
         for number, probe in enumerate(runtime.probes):
             self._by_file.setdefault(probe["file"], []).append((number, probe))
         self._names = {os.path.basename(file) for file in self._by_file}
         self._ours: dict[int, CodeType] = {}
         """Code of ours by its identity, kept so that the identity stays its own."""
-        self._with: dict[int, list[CodeType]] = {}
-        """Probe to the code it is in."""
+        self._sources: dict[int, tuple[bytes | str, str, Any]] = {}
+        """What code of ours was made from."""
+        self._retired: set[int] = set()
+        self._function: Any = None
+        self._knows_pytest = self._knows_torch = False
         self._paths: dict[str, str] = {}
 
     def install(self) -> None:
         """Open all ways in."""
         import builtins
 
-        setattr(builtins, rewrite.RUNTIME, self._runtime.function())
-        self._runtime.retire = self.retire
+        self._function = self.runtime.function()
+        setattr(builtins, rewrite.RUNTIME, self._function)
+        self.runtime.retire = self.retire
         self._watch_loaders()
         self._watch_execution()
         self._reach_loaded()
-        os.register_at_fork(after_in_child=self._runtime.begin_again)
+        os.register_at_fork(after_in_child=self.runtime.begin_again)
 
     # --- which file, which code ------------------------------------------------------------------
 
     def file_of(self, path: str) -> str:
         """Return the probed file that a path leads to; empty if it leads to another."""
-        if os.path.basename(path) not in self._names:
+        if os.path.basename(path) not in self._names and not self._roots:
             return ""
         known = self._paths.get(path)
         if known is None:
             real = os.path.realpath(path)
-            known = self._paths[path] = real if real in self._by_file else ""
+            is_ours = real in self._by_file or self._is_looked_at(real)
+            known = self._paths[path] = real if is_ours else ""
         return known
+
+    def _is_looked_at(self, real: str) -> bool:
+        """Tell whether a file is of the project itself."""
+        return real.startswith(self._roots) and "-packages/" not in real if self._roots else False
 
     def probed(self, source: bytes | str, path: str, change: Any = None) -> CodeType | None:
         """Compile a file with its probes; None where Python itself has to say what is wrong.
@@ -73,54 +85,107 @@ class Engine:
         file = self.file_of(path)
         try:
             tree = lines.parse(source, path)
-            placed = rewrite.inject(tree, self._by_file[file])
+            placed = rewrite.inject(tree, self._by_file.get(file, ()))
+            if self._is_looked_at(file):
+                finite.inject(tree)
             if change is not None:
                 change(tree)
             code: CodeType = compile(tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, UnicodeError) as error:
-            self._runtime.notes.add("unprobed", file=file, why=f"{type(error).__name__}: {error}")
+            self.runtime.notes.add("unprobed", file=file, why=f"{type(error).__name__}: {error}")
             return None
         for number, why in placed.refused.items():
-            self._runtime.notes.add("unplaced", probe=number, why=why)
-        self._runtime.notes.add("loaded", file=file, path=path, probes=list(placed.lines))
-        for one in codes_of(code):
-            if rewrite.RUNTIME in one.co_names:
-                for number in _numbers(one):
-                    self._with.setdefault(number, []).append(one)
+            self.runtime.notes.add("unplaced", probe=number, why=why)
+        self.runtime.notes.add("loaded", file=file, path=path, probes=list(placed.lines))
         self._ours[id(code)] = code
+        self._sources[id(code)] = (source, path, change)
         return code
+
+    def note_stale(self, native: CodeType, source: bytes, path: str) -> None:
+        """Note bytecode that says something else than its source: plain Python would run that."""
+        if not path.endswith(".py"):
+            return
+        fresh = compile(source, path, "exec", dont_inherit=True)
+        if fresh.co_code != native.co_code or fresh.co_consts != native.co_consts:
+            cached = _EXTERNAL.cache_from_source(path)
+            self.runtime.notes.add("stale", file=self.file_of(path), cached=cached)
+
+    def is_ours(self, code: CodeType) -> bool:
+        """Tell whether a module's code has probes in it."""
+        return id(code) in self._ours
 
     def retire(self, number: int) -> None:
         """Take the calls of a probe out of the program's way, also where it is running."""
-        codes = self._with.pop(number, ())
+        if number in self._retired:
+            return
+        self._retired.add(number)
         monitoring: Any = getattr(sys, "monitoring", None)
         watched = monitoring is not None and any(map(monitoring.get_tool, range(6)))
         if watched or not memory.is_known():
             return
-        for code in codes:
-            for at, end in calls_in(code, number):
-                memory.jump(code, at, end)
+        frame = program_frame()
+        for module in [*self._ours.values()]:
+            for code in codes_of(module):
+                if rewrite.RUNTIME in code.co_names and number in code.co_consts:
+                    for at, end in bytecode.calls_of(code, rewrite.RUNTIME, number):
+                        memory.jump(code, at, end)
+                    if code is frame.f_code:
+                        self._restore(frame, module)
+
+    def _restore(self, frame: FrameType, module: CodeType) -> None:
+        """Have the function that is running be itself again from its next call on."""
+        code = frame.f_code
+        numbers = {one for one in code.co_consts if type(one) is int} - self._retired
+        asked = any(bytecode.calls_of(code, rewrite.RUNTIME, one) for one in numbers)
+        function = function_of(frame)
+        if asked or function is None or function.__code__ is not code:
+            return
+        source, path, change = self._sources[id(module)]
+        tree = lines.parse(source, path)
+        if change is not None:
+            change(tree)
+        for native in codes_of(compile(tree, path, "exec", dont_inherit=True)):
+            same = native.co_qualname, native.co_firstlineno, native.co_freevars
+            if same == (code.co_qualname, code.co_firstlineno, code.co_freevars):
+                function.__code__ = native
 
     # --- the ways in -----------------------------------------------------------------------------
 
     def _watch_loaders(self) -> None:
         loader = _EXTERNAL.SourceFileLoader
+        self._watch(loader, lambda one: type(one).source_to_code is loader.source_to_code)
+        zipped = getattr(sys.modules.get("zipimport"), "zipimporter", None)
+        if zipped is not None:
+            self._watch(zipped, lambda one: True)
+
+    def _watch(self, loader: Any, is_plain: Callable[[Any], bool]) -> None:
+        """Have a kind of loader compile probed files with their probes."""
         theirs = loader.get_code
         engine = self
 
         def get_code(self: Any, fullname: str) -> CodeType | None:
+            engine._look_for_others()
             path = self.get_filename(fullname)
-            if not engine.file_of(path):
-                code: CodeType | None = theirs(self, fullname)
-                return code
-            if type(self).source_to_code is not loader.source_to_code:
-                engine._runtime.notes.add("translated", file=path, by=type(self).__module__)
-                return theirs(self, fullname)  # type: ignore[no-any-return]
-            return engine.probed(self.get_data(path), path) or theirs(self, fullname)
+            native: CodeType | None = theirs(self, fullname)  # it says what is wrong, as ever
+            if not engine.file_of(path) or native is None:
+                return native
+            if not is_plain(self):
+                engine.runtime.notes.add("translated", file=path, by=type(self).__module__)
+                return native
+            source = self.get_data(path)
+            engine.note_stale(native, source, path)
+            return engine.probed(source, path) or native
 
         # As a part of the import system, so that Python leaves its frame out of tracebacks.
         get_code.__code__ = get_code.__code__.replace(co_filename=theirs.__code__.co_filename)
         loader.get_code = get_code
+
+    def _look_for_others(self) -> None:
+        """Agree with those who compile the program's functions themselves, once they are there."""
+        if not self._knows_pytest and pytests.REWRITER in sys.modules:
+            self._knows_pytest = pytests.watch(self)
+        if not self._knows_torch and dynamo.RULES in sys.modules:
+            self._knows_torch = dynamo.watch(self._function)
 
     def _watch_execution(self) -> None:
         """Run a script with its probes when Python is about to run it without them."""
@@ -161,7 +226,7 @@ class Engine:
                 with open(path, "rb") as file:
                     code = self.probed(file.read(), path)
                 if code is not None:
-                    swap(code)
+                    swap(code, vars(module))
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
@@ -172,11 +237,14 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
             yield from codes_of(const)
 
 
-def swap(new: CodeType) -> None:
-    """Have the functions that came from a file run the code that it has now."""
+def swap(new: CodeType, names: dict[str, Any]) -> None:
+    """Have the functions of a module run the code that its file has now.
+
+    They are known by their names: the code of a frozen module tells no file.
+    """
     table = {(one.co_qualname, one.co_firstlineno): one for one in codes_of(new)}
     for function in gc.get_objects():
-        if type(function) is _FUNCTION and function.__code__.co_filename == new.co_filename:
+        if type(function) is _FUNCTION and function.__globals__ is names:
             old = function.__code__
             code = table.get((old.co_qualname, old.co_firstlineno))
             if code is not None and code.co_freevars == old.co_freevars:
@@ -198,50 +266,3 @@ def _names_of_run(code: CodeType) -> dict[str, Any] | None:
         names: dict[str, Any] = caller.f_locals["run_globals"]
         return names
     return None
-
-
-def _numbers(code: CodeType) -> Sequence[int]:
-    return [const for const in code.co_consts if type(const) is int and calls_in(code, const)]
-
-
-def calls_in(code: CodeType, number: int) -> list[tuple[int, int]]:
-    """Return where the bare calls of a probe are in code: from their first instruction to the next.
-
-    Bare is a call that asks nothing: `__rl__(number)`.
-    """
-    import opcode
-
-    found = []
-    names = ("LOAD_GLOBAL", "LOAD_NAME", "PUSH_NULL", "LOAD_CONST", "PRECALL", "CALL", "POP_TOP")
-    known = {opcode.opmap[name]: name for name in names if name in opcode.opmap}
-    extended, cache = opcode.opmap["EXTENDED_ARG"], opcode.opmap["CACHE"]
-    steps = []
-    arg = 0
-    begins = None
-    for at in range(0, len(code.co_code), 2):
-        op, low = code.co_code[at], code.co_code[at + 1]
-        if op == cache:
-            continue
-        begins = at if begins is None else begins
-        arg = arg << 8 | low
-        if op == extended:
-            continue
-        steps.append((begins, known.get(op, ""), arg))
-        begins, arg = None, 0
-    for n, (_, name, arg) in enumerate(steps):
-        if name == "LOAD_CONST" and code.co_consts[arg] is number and n + 3 < len(steps):
-            first = n
-            while first and steps[first - 1][1] in ("LOAD_GLOBAL", "LOAD_NAME", "PUSH_NULL"):
-                first -= 1
-            load = next((one for one in steps[first:n] if one[1].startswith("LOAD")), None)
-            if load is None:
-                continue
-            index = load[2]
-            if load[1] == "LOAD_GLOBAL":
-                index >>= 1
-            tail = [one[1] for one in steps[n + 1 : n + 4]]
-            calls = [one for one in tail if one in ("PRECALL", "CALL")]
-            last = n + len(calls) + 1
-            if code.co_names[index] == rewrite.RUNTIME and calls and steps[last][1] == "POP_TOP":
-                found.append((steps[first][0], steps[last][0] + 2))
-    return found

@@ -22,10 +22,15 @@ _SUBCLASSES = 200
 _FUNCTION = type(lambda: None)
 
 
-def note_facts(probes: Sequence[Probe], notes: Notes) -> None:
-    """Note for each probed file which modules came from it, or what came in its place."""
+def note_facts(probes: Sequence[Probe], notes: Notes, script: str) -> None:
+    """Note for each probed file which modules came from it, or what came in its place.
+
+    `script` is the file of the program itself: at its end Python has forgotten that.
+    """
     for file in {probe["file"] for probe in probes}:
         mine = [module for _, module in _modules() if _is_from(module, file)]
+        if file == script:
+            mine.append(sys.modules["__main__"])
         notes.add("modules", file=file, names=[str(one.__name__) for one in mine])
         if not mine:
             _note_other(file, notes)
@@ -133,10 +138,24 @@ def instead(module: ModuleType, function: str, file: str) -> Iterator[str]:
     now = vars(owner).get(name)
     if now is None:
         yield f"{function} was deleted from {module.__name__}"
+    elif _is_scripted(owner) or _is_scripted(now):
+        yield f"{function} was compiled by torch.jit from its source: it runs without Python"
     else:
         yield from _replaced(now, function, file)
     if isinstance(owner, type):
         yield from _overridden(owner, name, function)
+
+
+def _is_scripted(one: Any) -> bool:
+    """Tell whether torch made a script of a class of modules, or of a function."""
+    recursive: Any = sys.modules.get("torch.jit._recursive")
+    state: Any = sys.modules.get("torch.jit._state")
+    try:
+        if isinstance(one, type):
+            return one in recursive.concrete_type_store.type_store
+        return one in state._jit_caching_layer
+    except (AttributeError, TypeError):
+        return False
 
 
 def _replaced(now: Any, function: str, file: str) -> Iterator[str]:
@@ -161,9 +180,11 @@ def _replaced(now: Any, function: str, file: str) -> Iterator[str]:
 
 
 def _overridden(owner: type, name: str, function: str) -> Iterator[str]:
-    todo, seen = [owner], 0
+    todo: list[type] = [owner]
+    seen = 0
     while todo and seen < _SUBCLASSES:
-        for one in type.__subclasses__(todo.pop()):
+        below: list[type] = type.__subclasses__(todo.pop())
+        for one in below:
             seen += 1
             todo.append(one)
             code = getattr(

@@ -48,7 +48,8 @@ def parse(source: bytes | str, file: str) -> Any:
 def first_line(statement: Any) -> int:
     """Return where a statement begins, its decorators included."""
     lines: list[int] = [node.lineno for node in getattr(statement, "decorator_list", ())]
-    return min([statement.lineno, *lines])
+    own: int = statement.lineno
+    return min([own, *lines])
 
 
 def blocks(node: Any) -> Iterator[list[Any]]:

@@ -21,6 +21,10 @@ _BYTECODE = _CODE.__basicsize__
 _FIRST_SEEN = _BYTECODE - 16
 """Where code keeps the instruction from which on its frames are shown."""
 _READ_WRITE, _SHARED = 3, 1
+# Looked up now: a forked child of a program with threads must not load anything.
+_mmap = ctypes.CDLL(None).mmap
+_mmap.restype = ctypes.c_void_p
+_mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 _EMPTY = compile("", "", "exec").co_code
 """A module that does nothing: begin, then return None in one step or two."""
 
@@ -37,10 +41,7 @@ def mapped(path: str, size: int) -> memoryview:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         _reserve(fd, size)
-        libc = ctypes.CDLL(None)
-        libc.mmap.restype = ctypes.c_void_p
-        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-        at = libc.mmap(None, size, _READ_WRITE, _SHARED, fd, 0)
+        at = _mmap(None, size, _READ_WRITE, _SHARED, fd, 0)
     finally:
         os.close(fd)
     if at in (None, ctypes.c_void_p(-1).value):

@@ -23,7 +23,8 @@ class Notes:
 
     def add(self, what: str, **facts: Any) -> None:
         """Note one thing; where nothing can be written, nothing is noted."""
-        line = to_json({"what": what, **facts}).encode("ascii", "replace") + b"\n"
+        text: str = to_json({"what": what, **facts})  # type: ignore[no-untyped-call]
+        line = text.encode("ascii", "replace") + b"\n"
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
             fd = _open(f"{self.folder}/{os.getpid()}{ENDING}", flags, 0o600)

@@ -93,10 +93,11 @@ def _put_by(entry: str, index: int) -> str:
             and os.path.realpath(os.path.dirname(os.path.abspath(script))) == real
         ):
             return ", the folder of the script"
-        return ", the current folder" if real == os.path.realpath(os.getcwd()) else ""
+        if real == os.path.realpath(os.getcwd()):
+            return ", the current folder"
     if real == os.path.realpath(os.path.dirname(os.__file__)):
         return ", the standard library"
-    return ""
+    return ", put there while it ran"
 
 
 def _pth_files() -> Iterator[tuple[str, str]]:

@@ -26,15 +26,21 @@ ALIASES = (
 _OURS = ("relaunch.inside.*",)
 """Never stepped into."""
 _LOCK = "terminal"
+_stepping: Any = None
+"""The debugger by which the person last went on."""
 _kept = 0
 """The process that has the terminal for good."""
 
 
 def debug_here(folder: str) -> None:
     """Open the debugger at the line of the program that came to a probe."""
+    global _stepping
     frame = program_frame()
+    if _stepping is not None and sys.gettrace() and not _is_continued(_stepping):
+        return  # who steps has just come to this line
+    sys.settrace(None)  # and does not step through us
     with Terminal(folder) as terminal:
-        debugger = terminal.debugger()
+        _stepping = debugger = terminal.debugger()
         _interact(debugger, frame, None)
         if getattr(debugger, "quitting", False):
             raise SystemExit(1)
@@ -66,13 +72,16 @@ def _bottom(frame: FrameType) -> FrameType:
 
 def _go_on(debugger: Any, frame: FrameType | None) -> None:
     """Let the debugger follow the program as `n` or `s` asked; `c` without breakpoints: no more."""
-    is_continued = debugger.stopframe is debugger.botframe and debugger.stoplineno == -1
-    if is_continued and not debugger.breaks:
+    if _is_continued(debugger) and not debugger.breaks:
         return
     while frame is not None:
         frame.f_trace = debugger.trace_dispatch
         frame = frame.f_back
     sys.settrace(debugger.trace_dispatch)
+
+
+def _is_continued(debugger: Any) -> bool:
+    return bool(debugger.stopframe is debugger.botframe and debugger.stoplineno == -1)
 
 
 class Terminal:

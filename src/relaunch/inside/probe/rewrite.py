@@ -23,6 +23,8 @@ RETURNED = "@rl"
 RESULT = "__result__"
 """How an expression names what is about to be returned."""
 _LEAVING = (_ast.Raise, _ast.Break, _ast.Continue)
+_DEFINING = (_ast.FunctionDef, _ast.AsyncFunctionDef, _ast.ClassDef)
+_SHOWING = ("peek", "log")
 
 
 class Placed:
@@ -90,9 +92,10 @@ def _with_calls(
         elif isinstance(statement, _LEAVING):
             yield from _calls(after, statement)
             yield statement
+        elif after:
+            yield from _watched(statement, after)
         else:
             yield statement
-            yield from _calls(after, statement)
     yield from _calls(held, block[-1])
 
 
@@ -110,31 +113,51 @@ def _returning(statement: Any, probes: list[tuple[int, Any]]) -> Iterator[Any]:
         yield statement
         return
     value = statement.value
-    name = _at(_ast.Name(RETURNED, _ast.Store()), value)
-    yield _at(_ast.Assign([name], value), statement)
-    yield from _calls(probes, statement, RETURNED)
-    statement.value = _at(_ast.Name(RETURNED, _ast.Load()), value)
+    name = at(_ast.Name(RETURNED, _ast.Store()), value)
+    work_out = at(_ast.Assign([name], value), statement)
+    yield from _watched(work_out, probes, RETURNED)
+    statement.value = at(_ast.Name(RETURNED, _ast.Load()), value)
     yield statement
 
 
-def _calls(probes: list[tuple[int, Any]], statement: Any, result: str = "") -> Iterator[Any]:
+def _watched(statement: Any, probes: list[tuple[int, Any]], result: str = "") -> Iterator[Any]:
+    """Run a statement, then the probes; those that show values do so too where it raises."""
+    showing = [(number, probe) for number, probe in probes if probe["kind"] in _SHOWING]
+    if not showing or isinstance(statement, _DEFINING):
+        yield statement
+        yield from _calls(probes, statement, result)
+        return
+    rescue = [*_calls(showing, statement, raised=True), at(_ast.Raise(), statement)]
+    watched = _try([statement], rescue)
+    for node in (watched, *watched.handlers, *walk(watched.handlers[0].type)):
+        at(node, statement)
+    yield watched
+    yield from _calls(probes, statement, result)
+
+
+def _calls(
+    probes: list[tuple[int, Any]], statement: Any, result: str = "", *, raised: bool = False
+) -> Iterator[Any]:
     for number, probe in probes:
-        call = _call(number, probe, result)
-        _place(call, statement)
+        call = _call(number, probe, result, raised=raised)
+        place(call, statement)
         yield call
 
 
-def _call(number: int, probe: Mapping[str, Any], result: str) -> Any:
+def _call(number: int, probe: Mapping[str, Any], result: str, *, raised: bool = False) -> Any:
     """Return the statement that runs a probe."""
     asked = [_expression(text, result) for text in probe.get("exprs", ())]
     if result and probe.get("result"):
         asked.append(_load(result))
     run: Any = _ast.Expr(_ast.Call(_load(RUNTIME), [_ast.Constant(number), *asked], []))
+    if raised:
+        run = _ast.Expr(_told("raised", number, *asked))
     if probe.get("sparse"):  # asked before anything is evaluated
         run = _ast.If(_told("due", number), [run], [])
     if asked:
         parts = [_part(number, index, one) for index, one in enumerate(asked)]
-        run = _try([run], [*parts, _ast.Expr(_told("whole", number))])
+        whole = _told("whole_raised" if raised else "whole", number)
+        run = _try([run], [*parts, _ast.Expr(whole)])
     if probe.get("if"):
         passed: Any = _ast.Expr(_told("passed", number))
         test = _ast.If(_expression(probe["if"], result), [run], [passed])
@@ -153,6 +176,12 @@ def _try(body: list[Any], rescue: list[Any]) -> Any:
     # The class is asked of our function: `Exception` may be another thing in the user's scope.
     kind = _ast.Attribute(_load(RUNTIME), "Failure", _ast.Load())
     return _ast.Try(body, [_ast.ExceptHandler(kind, None, rescue)], [], [])
+
+
+def guarded_call(what: str, words: list[Any]) -> Any:
+    """Return the statement that calls a function of ours, or does nothing if a name is not set."""
+    function = _ast.Attribute(_load(RUNTIME), what, _ast.Load())
+    return _try([_ast.Expr(_ast.Call(function, words, []))], [_ast.Pass()])
 
 
 def _told(what: str, number: int, *more: Any) -> Any:
@@ -189,12 +218,13 @@ def walk(node: Any) -> Iterator[Any]:
                 todo += [one for one in value if isinstance(one, _ast.AST)]
 
 
-def _place(new: Any, beside: Any) -> None:
+def place(new: Any, beside: Any) -> None:
+    """Give a node and all below it the position of another."""
     for node in walk(new):
-        _at(node, beside)
+        at(node, beside)
 
 
-def _at(node: Any, beside: Any) -> Any:
+def at(node: Any, beside: Any) -> Any:
     """Give a node the position of another."""
     if "lineno" in node._attributes:
         node.lineno, node.col_offset = beside.lineno, beside.col_offset

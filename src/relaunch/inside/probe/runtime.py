@@ -7,6 +7,7 @@ import time
 
 from relaunch.inside.probe.chain import callers
 from relaunch.inside.probe.counts import ENOUGH
+from relaunch.inside.probe.dynamo import untraced
 from relaunch.inside.probe.rings import Rings
 from relaunch.inside.shown import show
 
@@ -41,6 +42,8 @@ class Runtime:
         self.rings = Rings(notes.folder)
         self.retire: Callable[[int], None] = lambda number: None
         """Called with a probe that has seen enough."""
+        self.look: Callable[..., None] = lambda *_: None
+        """Looks for nan and inf."""
         self._told: set[tuple[int, str]] = set()
         self._chains: dict[int, set[Any]] = {}
         self._parts: dict[int, list[str]] = {}
@@ -55,12 +58,11 @@ class Runtime:
 
         runtime: Any = rl
         runtime.Failure = Exception
-        runtime.due = self._due
-        runtime.passed = self._passed
-        runtime.doubt = self._doubt
-        runtime.part = self._part
-        runtime.failed = self._failed
-        runtime.whole = self._whole
+        asides = (self._due, self._passed, self._doubt, self._part, self._failed, self._whole,
+                  self._raised, self._whole_raised)  # fmt: skip
+        runtime.finite = untraced(self.look)
+        for aside in asides:
+            setattr(rl, aside.__name__[1:], untraced(aside))
         if any(probe["kind"] == "section" for probe in self.probes):
             from relaunch.inside.probe.measure import offer
 
@@ -93,17 +95,31 @@ class Runtime:
         error = sys.exc_info()[1]
         self._once(number, f"--if {self.probes[number]['if']}: {_told(error)}")
 
+    def _raised(self, number: int, *values: Any) -> None:
+        """Show the values at a line that raised an exception, which goes on its way."""
+        error = sys.exc_info()[1]
+        words = [self._word(number, n, value) for n, value in enumerate(values)]
+        if not self.probes[number].get("sparse"):
+            self.counts.values[2 * number] += 1
+        self._say(number, "  ".join([*words, f"(raises {_told(error)})"]))
+
     def _part(self, number: int, index: int, value: Any) -> None:
         self._parts.setdefault(number, []).append(self._word(number, index, value))
 
     def _failed(self, number: int, index: int) -> None:
         label = self.probes[number]["labels"][index]
-        word = f"{label}<{_told(sys.exc_info()[1])}>"
+        error = sys.exc_info()[1]
+        is_unset = isinstance(error, NameError) and error.name == label[:-1]
+        word = label + ("<not set>" if is_unset else f"<{_told(error)}>")
         self._parts.setdefault(number, []).append(word)
 
-    def _whole(self, number: int) -> None:
+    def _whole_raised(self, number: int) -> None:
+        failed = sys.exc_info()[1]
+        self._whole(number, f"(raises {_told(failed and failed.__context__)})")
+
+    def _whole(self, number: int, *more: str) -> None:
         """Say what could be found out of several expressions of which one failed."""
-        words = self._parts.pop(number, [])
+        words = [*self._parts.pop(number, []), *more]
         if not self.probes[number].get("sparse"):
             self.counts.values[2 * number] += 1
         self._say(number, "  ".join(words))
@@ -186,8 +202,13 @@ class Runtime:
                 chains[number] = set()
                 self.notes.add("hit", probe=number, chain=callers(), thread=_thread())
             elif counts.values[at] >= ENOUGH:
-                self.retire(number)
+                for one in known:
+                    self.retire(one)
 
+        # The first probe of a place is the question; the others only help where it has no answer.
+        known = [n for n, one in enumerate(self.probes) if one["label"] == probe["label"]]
+        if known[0] != number:
+            known = [number]
         return count
 
     def _who(self, number: int, probe: Probe) -> Action:
@@ -240,9 +261,9 @@ class Runtime:
 
             chain = callers()
             self.notes.add("hit", probe=number, chain=chain, thread=_thread())
-            self._say(number, f"dies here, process {os.getpid()}, called by")
-            for one in chain:
-                self.voice.say(f"  {one}")
+            for one in reversed(chain):
+                self.voice.say(f"  called by {one}")
+            self._say(number, f"dies here, process {os.getpid()}")
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
                     stream.flush()

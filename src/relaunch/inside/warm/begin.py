@@ -24,7 +24,7 @@ def ensure(spec: dict[str, Any]) -> None:
         return
     folder = os.open(spec["run"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _lock(folder)
+        lock(folder)
         if not _answers(spec):
             _begin(spec)
     finally:
@@ -45,8 +45,8 @@ def _answers(spec: dict[str, Any]) -> bool:
     return bool(answer and answer.get("ok"))
 
 
-def _lock(folder: int) -> None:
-    """Let only one start a host at a time."""
+def lock(folder: int) -> None:
+    """Let only one start a host at a time, until the folder is closed."""
     import fcntl
 
     until = time.monotonic() + _LOCK_S
@@ -63,19 +63,7 @@ def _lock(folder: int) -> None:
 
 def _begin(spec: dict[str, Any]) -> None:
     """Listen, and fork a process that answers: whoever connects from now on will be heard."""
-    path = where.socket_path(spec["run"], spec["key"])
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        with where.Address(path) as address:
-            listener.bind(address)
-    finally:
-        os.umask(before)
-    listener.listen(128)
+    listener = listen(spec["run"], spec["key"])
     middle = os.fork()
     if middle == 0:
         _become_host(spec, listener)
@@ -88,14 +76,32 @@ def _begin(spec: dict[str, Any]) -> None:
         raise OSError("no process could be started that keeps snapshots")
 
 
+def listen(run: str, key: str) -> socket.socket:
+    """Return a socket to which those connect who look for this host; nobody else can."""
+    path = where.socket_path(run, key)
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        with where.Address(path) as address:
+            listener.bind(address)
+    finally:
+        os.umask(before)
+    listener.listen(128)
+    return listener
+
+
 def _become_host(spec: dict[str, Any], listener: socket.socket) -> None:
     """Leave terminal, streams and family of the program; never returns."""
     try:
         os.setsid()
-        _call_ourselves("rl-host")  # before anybody could take us for a child of the program
+        call_ourselves("rl-host")  # before anybody could take us for a child of the program
         if os.fork():
             os._exit(0)
-        _step_aside(listener.fileno())
+        step_aside(listener.fileno())
         from .host import Host  # here, so that no program waits for it
 
         Host(spec, listener).serve()
@@ -106,7 +112,8 @@ def _become_host(spec: dict[str, Any], listener: socket.socket) -> None:
         os._exit(1)
 
 
-def _call_ourselves(name: str) -> None:
+def call_ourselves(name: str) -> None:
+    """Show a name in lists of processes."""
     try:
         with open("/proc/self/comm", "w", encoding="ascii") as file:
             file.write(name)
@@ -114,7 +121,8 @@ def _call_ourselves(name: str) -> None:
         pass
 
 
-def _step_aside(keep: int) -> None:
+def step_aside(keep: int) -> None:
+    """Let go of all descriptors but one, and of what signals were to do."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         if fd != keep:

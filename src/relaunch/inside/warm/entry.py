@@ -26,6 +26,7 @@ _OF_A_SCRIPT = frozenset(
 )  # fmt: skip
 _PACKAGE = "_relaunch_warm."
 _LIBRARY = {"os", "posix", "posixpath", "time", "signal", "select", "socket", "fcntl", "json"}
+_WATCHED = {"linecache", "warnings"}
 _EXTERNAL = "<frozen importlib._bootstrap_external>"
 
 
@@ -95,16 +96,14 @@ def _keep_library() -> None:
 
 
 def _make_way(known: set[str]) -> None:
-    """Let the program find modules of its own that have the names of some that only we needed."""
-    library = os.path.dirname(os.__file__)
-    ahead = sys.path[: sys.path.index(library)] if library in sys.path else []
-    ours = {name.partition(".")[0] for name in sys.modules.keys() - known}
-    for folder in ahead:
-        for file in os.listdir(folder) if states.kind_of(folder) == "dir" else ():
-            top = file.partition(".")[0]
-            if top in ours and file in (top, f"{top}.py"):
-                for name in [one for one in sys.modules if one.partition(".")[0] == top]:
-                    del sys.modules[name]
+    """Let the program load for itself what only we needed: it may have its own of that name.
+
+    And it may look: at what is loaded, at what an import does, at the garbage that one leaves. What
+    we watch it by stays.
+    """
+    for name in sys.modules.keys() - known - _WATCHED:
+        if (getattr(sys.modules[name], "__file__", None) or "").endswith(".py"):
+            del sys.modules[name]
 
 
 def proven() -> bool:

@@ -13,7 +13,7 @@ import sys
 
 def start(names: dict) -> None:
     """Load our package by its path and prepare the script."""
-    known = {*sys.modules}
+    known = {*sys.modules} - {"gc"}
     before = gc.isenabled(), [*gc.get_count()]
     gc.disable()
     first = [one["collections"] for one in gc.get_stats()]  # as `quiet.mark`

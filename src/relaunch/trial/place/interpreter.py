@@ -58,6 +58,36 @@ def interpreter(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Interp
     return start.python if start else None
 
 
+def project_python(env: Mapping[str, str], cwd: str, top: str) -> str:
+    """Return the word that runs the project's Python 3; nothing when there is none.
+
+    It is that of the active environment, else of one in the tree up to `top`, else the one on PATH.
+    """
+    venv = env.get("VIRTUAL_ENV", "") or ("" if env.get("CONDA_PREFIX") else _venv_above(cwd, top))
+    inner = os.path.join(venv, "bin", "python")
+    if venv and os.path.isfile(inner):
+        return "python" if _find_program("python", env, cwd) == inner else inner
+    for word in ("python", "python3"):
+        found = find_start((word,), env, cwd)
+        if found is not None and not found.python.version.startswith("2."):
+            # A shim would take longer to find this than most lines to run.
+            path, real = _find_program(word, env, cwd), found.python.executable
+            return word if real == path else real
+    return ""
+
+
+def _venv_above(cwd: str, top: str) -> str:
+    folder = cwd
+    while True:
+        for name in (".venv", "venv"):
+            venv = os.path.join(folder, name)
+            if os.path.exists(os.path.join(venv, "pyvenv.cfg")):
+                return venv
+        if folder == top or folder == os.path.dirname(folder):
+            return ""
+        folder = os.path.dirname(folder)
+
+
 def find_start(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Start | None:
     """Return how `argv` enters Python; None when it is not Python or cannot be told."""
     words = list(argv)

@@ -16,10 +16,13 @@ DEATH = 71
 """Exit code of a program that a probe let die."""
 
 
-def write_asked(folder: str, probes: Sequence[Probe]) -> str:
-    """Write the file, private to the user, and return its path."""
+def write_asked(folder: str, probes: Sequence[Probe], roots: Sequence[str] = ()) -> str:
+    """Write the file, private to the user, and return its path.
+
+    All files below `roots` are looked at for nan and inf.
+    """
     path = os.path.join(folder, ASKED)
-    text = repr({"probes": [as_plain(probe) for probe in probes]})
+    text = repr({"probes": [as_plain(probe) for probe in probes], "roots": list(roots)})
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)

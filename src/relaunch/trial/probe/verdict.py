@@ -52,6 +52,14 @@ def verdict(
     command: Sequence[str] = (),
 ) -> Verdict:
     """Say whether the place of a probe was run; `around` are further probes, outermost first."""
+    stale = [note for note in seen.noted("stale") if note.get("file") == probe.file]
+    if stale:
+        cached = str(stale[0]["cached"])
+        return Verdict(
+            word=WRONG_FILE,
+            cause=f"Python runs bytecode that is not of this source: {cached}",
+            fix=f"rm {cached}",
+        )
     if seen.count(number):
         return _executed(number, seen)
     if probe.file.endswith(_COMPILED):

@@ -1,21 +1,17 @@
 # mypy: ignore-errors
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 print("parent", flush=True)
-results = [0, 0, 0]  # a place for each thread: their order is by chance
 
 
 def job(n):
-    results[n] = n * n
+    return n * n
 
 
-threads = [threading.Thread(target=job, args=(n,)) for n in range(3)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print(sorted(results))
+with ThreadPoolExecutor(3) as pool:  # whatever an edit does to it, their order is not told
+    print(sorted(pool.map(job, range(3))))
 
 
 def child(code):

@@ -50,6 +50,7 @@ three = None
 print(reference())
 atexit.unregister(goodbye)
 atexit.register(goodbye, "last")
+gc.collect()
 cycle = Thing("cycle")
 cycle.me = cycle
 del cycle

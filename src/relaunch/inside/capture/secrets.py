@@ -1,0 +1,137 @@
+"""Keeps passwords and tokens out of a capture: where one stood, there is a word of equal length.
+
+Secrets are the values of variables of the environment that are redacted in the journal, and strings
+in variables, attributes and dictionaries that are named like one.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+_WORDS = (
+    "password", "passwd", "passphrase", "secret", "api_key", "apikey", "access_key", "private_key",
+    "auth_token", "access_token", "refresh_token", "id_token", "bearer", "credential",
+    "authorization",
+)  # fmt: skip
+_MAYBE = ("token", "auth", "pwd", "pass", "key")
+"""Words that mean other things as well: only long values without blanks count."""
+_LEAST_MAYBE = 16
+_LEAST_WITHIN = 8
+"""A secret this long is found within other strings too; a shorter one only as a whole string."""
+_LEAST = 4
+_DEPTH, _MOST_LOOKED_AT = 4, 20_000
+
+
+class Secrets:
+    """The secrets of one process, and the words that stand for them."""
+
+    def __init__(self, environ: Mapping[str, str], names: Iterable[str]) -> None:
+        """Know the values of these variables of the environment."""
+        self._words: dict[str, str] = {}
+        """Value to name."""
+        for name in names:
+            value = environ.get(name, "")
+            if len(value) >= _LEAST_WITHIN:
+                self._words.setdefault(value, name)
+        self.table: dict[str, str] = {}
+        """The word that stands for a secret, to its name."""
+
+    def look_at(self, values: Mapping[str, Any]) -> None:
+        """Find strings under names that tell of a secret, some levels down."""
+        todo: list[tuple[Any, int]] = [(values, 0)]
+        seen: set[int] = set()
+        while todo and len(seen) < _MOST_LOOKED_AT:
+            thing, depth = todo.pop(0)
+            if id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            if isinstance(thing, dict):
+                pairs = list(thing.items())
+            elif isinstance(thing, (list, tuple)):
+                pairs = [("", one) for one in thing[:1000]]
+            else:
+                pairs = list(_attributes(thing).items())
+            for name, value in pairs:
+                if isinstance(value, str):
+                    if isinstance(name, str) and is_secret(name, value):
+                        self._words.setdefault(value, name)
+                elif depth < _DEPTH and not isinstance(
+                    value, (int, float, bytes, type, type(None))
+                ):
+                    todo.append((value, depth + 1))
+
+    def hide(self, data: bytes) -> bytes:
+        """Return pickled data with words of equal length where secrets stood."""
+        for value, name in self._ordered():
+            raw = value.encode("utf-8", "surrogatepass")
+            word = self._word(name, len(raw))
+            if len(raw) >= _LEAST_WITHIN:
+                found = raw in data
+                data = data.replace(raw, word)
+            else:
+                short = b"\x8c" + bytes([len(raw)])  # how pickle begins such a string
+                found = short + raw in data
+                data = data.replace(short + raw, short + word)
+            if found:
+                self.table[word.decode("ascii")] = name
+        return data
+
+    def hide_raw(self, data: Any) -> Any:
+        """Return the memory of an array without the long secrets in it."""
+        for value, name in self._ordered():
+            if len(value) < _LEAST_WITHIN:
+                continue
+            for coding in ("utf-8", "utf-32-le"):
+                raw = value.encode(coding, "surrogatepass")
+                data = data if isinstance(data, bytes) else bytes(data)
+                if raw in data:
+                    word = self._word(name, len(value)).decode("ascii")
+                    data = data.replace(raw, word.encode(coding).ljust(len(raw))[: len(raw)])
+        return data
+
+    def hide_texts(self, value: Any) -> Any:
+        """Return plain data without the secrets in its texts."""
+        if isinstance(value, dict):
+            return {self.hide_texts(key): self.hide_texts(one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.hide_texts(one) for one in value]
+        if isinstance(value, str):
+            for secret, name in self._ordered():
+                if len(secret) >= _LEAST_WITHIN and secret in value:
+                    value = value.replace(secret, f"<{name}>")
+        return value
+
+    def _ordered(self) -> list[tuple[str, str]]:
+        return sorted(self._words.items(), key=lambda pair: -len(pair[0]))
+
+    def _word(self, name: str, size: int) -> bytes:
+        """Make a word of so many bytes that says which secret stood there."""
+        number = 0
+        while True:
+            mark = f"{number}" if number else ""
+            word = f"<{mark}{name}>".encode("ascii", "replace").ljust(size, b"*")[:size]
+            if self.table.get(word.decode("ascii"), name) == name:
+                return word
+            number += 1
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Tell by a name whether a string is a secret; `token` alone may be a word of a text."""
+    low = name.lower().lstrip("_").replace("-", "_")
+    if len(value) < _LEAST or value.lower() == low:
+        return False
+    if any(word in low for word in _WORDS):
+        return True
+    is_maybe = low in _MAYBE or low.endswith(("_token", "_pwd", "_pass"))
+    return is_maybe and len(value) >= _LEAST_MAYBE and " " not in value and "\n" not in value
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    try:
+        found = object.__getattribute__(thing, "__dict__")
+    except Exception:
+        return {}
+    return dict(found) if isinstance(found, dict) else {}

@@ -1,0 +1,283 @@
+"""A capture as a replay reads it: facts, memory, variables, and the modules they belong to."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import mmap
+import os
+import pickle
+import sys
+import zlib
+
+from relaunch.inside.capture import randoms, rebuild
+from relaunch.inside.replay import modules
+from relaunch.inside.replay.edits import Edits
+from relaunch.inside.replay.script import Script
+from relaunch.inside.replay.source import Source, lines_of, moved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, ModuleType
+    from typing import Any
+
+
+class Capture:
+    """One capture, loaded as far as somebody asks."""
+
+    def __init__(self, folder: str, moved: list[list[str]] | None = None) -> None:
+        """Read the facts; files below the first of a pair in `moved` are now below the second."""
+        self.folder = folder
+        self._moved = moved or []
+        with open(os.path.join(folder, "facts.json"), encoding="ascii") as file:
+            self.facts: dict[str, Any] = json.load(file)
+        self.notes: list[str] = []
+        self._sources: dict[str, Source] = {}
+        self._old: dict[str, bytes] | None = None
+        self._is_old = False
+        self._lines: dict[str, tuple[list[str], list[str]]] = {}
+        self._script: Script | None = None
+        self._secrets = self._known_secrets()
+        self._rewritten = {self.here(path) for path in self.facts["rewritten"]}
+
+    def here(self, path: str) -> str:
+        """Return where a file of then is now."""
+        for old, new in self._moved:
+            if f"{path}/".startswith(f"{old}/"):
+                return new + path[len(old) :]
+        return path
+
+    def enter(self) -> None:
+        """Be where the program was: folder, words, import path."""
+        os.chdir(self.here(self.facts["cwd"] or "/"))
+        sys.argv[:] = self.facts["argv"]
+        ours = [entry for entry in sys.path if entry not in self.facts["python"]["path"]]
+        sys.path[:] = [*map(self.here, self.facts["python"]["path"]), *ours]
+        sys.path_importer_cache.clear()  # `lib` is another folder from here
+        for name in self.facts["modules"]:
+            sys.modules.pop(name, None)  # a library of that name, where the user has another
+        modules.load_from(self._code_of_module)
+        rebuild.session.module = self.module
+        rebuild.session.code = self.code
+        rebuild.session.memory = Memory(self.folder, self.facts["memory"])
+        rebuild.session.notes = self.notes
+
+    # --- code
+
+    def source(self, path: str) -> Source:
+        """Return a file of the user."""
+        path = self.here(path)
+        if path not in self._sources:
+            data = self.old_sources().get(path) if self._is_old else None
+            self._sources[path] = Source(path, data, rewritten=path in self._rewritten)
+        return self._sources[path]
+
+    def _code_of_module(self, path: str) -> Callable[[], CodeType] | None:
+        """Return the code of a module that is not to be loaded as Python would."""
+        if path in self._rewritten or (self._is_old and path in self.old_sources()):
+            return lambda: self.source(path).code
+        return None
+
+    def old_sources(self) -> dict[str, bytes]:
+        """Return the user's files as they were, by where they are now."""
+        if self._old is None:
+            with open(os.path.join(self.folder, "sources"), "rb") as file:
+                found = pickle.loads(zlib.decompress(file.read()))
+            self._old = {self.here(path): data for path, data in found.items()}
+        return self._old
+
+    def be_old(self) -> None:
+        """Use the code as it was when the call failed; tracebacks show it, too."""
+        import linecache
+
+        self._is_old = True
+        for path, data in self.old_sources().items():
+            lines = data.decode("utf-8", "replace").splitlines(keepends=True)
+            linecache.cache[path] = (len(data), None, lines, path)
+
+    def with_old_lines(self, error: dict[str, Any]) -> dict[str, Any]:
+        """Return what is told of an error, with the lines of the code that ran."""
+        for frame in error["frames"] if self._is_old else ():
+            data = self.old_sources().get(frame["file"])
+            if "source" in frame and data is not None:
+                frame["source"] = lines_of(data)[frame["line"] - 1].strip()[:500]
+        for name in ("cause", "context"):
+            if name in error:
+                self.with_old_lines(error[name])
+        for member in error.get("members", ()):
+            self.with_old_lines(member)
+        return error
+
+    def edits(self) -> dict[str, Edits]:
+        """Return what was edited since, file by file."""
+        found = {}
+        for path, data in {} if self._is_old else self.old_sources().items():
+            try:
+                now = self.source(path)
+                if now.data != data:
+                    found[path] = Edits(Source(path, data), now)
+            except (OSError, SyntaxError):
+                continue
+        return found
+
+    def code(self, path: str, qualname: str, first: int, *more: Any) -> CodeType | None:
+        """Return the code of a function as it is now; None if it is no longer there."""
+        try:
+            return self.source(path).find_code(qualname, self.line_now(path, first), *more)
+        except (OSError, SyntaxError):
+            return None
+
+    def line_now(self, path: str, line: int) -> int:
+        """Return where a line of then is now."""
+        path = self.here(path)
+        old = self.old_sources().get(path)
+        now = self.source(path)
+        if old is None or old == now.data:
+            return line
+        if path not in self._lines:
+            self._lines[path] = lines_of(old), now.lines
+        return moved(line, *self._lines[path])
+
+    def module(self, name: str) -> ModuleType:
+        """Import a module; the program itself is one of them."""
+        if name not in ("__main__", "__mp_main__"):
+            return importlib.import_module(name)
+        if self._script is None:
+            self._script = Script(self.facts["main"], self.source(self.facts["main"]["file"]))
+            self._script.load()
+        return self._script.module
+
+    # --- data
+
+    def variables(self, number: int) -> dict[str, Any]:
+        """Return the variables of a frame."""
+        with open(os.path.join(self.folder, f"{number}.pickle"), "rb") as file:
+            found: dict[str, Any] = self._unpickler(file.read()).load()
+        return found
+
+    def set_globals(self, edits: dict[str, Edits]) -> None:
+        """Give the modules of the user the data that they had, but for what is edited since."""
+        with open(os.path.join(self.folder, "globals.pickle"), "rb") as file:
+            unpickler = self._unpickler(file.read())
+        for module_name, name, why in self.facts["globals"]:
+            if why:
+                continue
+            value = unpickler.load()
+            try:
+                module = self.module(module_name)
+            except Exception as error:
+                self.notes.append(f"{module_name} cannot be imported: {error}")
+                continue
+            edit = edits.get(str(getattr(module, "__file__", "")))
+            is_new = edit is not None and name in edit.names and name in vars(module)
+            if not is_new and not isinstance(value, rebuild.Missing):
+                vars(module)[name] = value
+        if self._script is not None:
+            self._script.finish()
+
+    def set_random(self) -> None:
+        """Set the random generators as they were."""
+        with open(os.path.join(self.folder, "random.pickle"), "rb") as file:
+            randoms.put_back(self._unpickler(file.read()).load())
+
+    def _unpickler(self, data: bytes) -> _Unpickler:
+        import io
+
+        for word, value in self._secrets.items():
+            data = data.replace(word, value)
+        return _Unpickler(io.BytesIO(data), self)
+
+    def _known_secrets(self) -> dict[bytes, bytes]:
+        """Return the secrets that the environment has now, by the words that stand for them."""
+        found = {}
+        for word, name in self.facts["secrets"].items():
+            value = os.environ.get(name) or os.environ.get(name.upper()) or ""
+            if value and len(value.encode()) == len(word):
+                found[word.encode()] = value.encode()
+            else:
+                self.notes.append(
+                    f"{name} is a secret and was not kept: {name.upper()}=... gives it"
+                )
+        return found
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: Any, capture: Capture) -> None:
+        super().__init__(file)
+        self._capture = capture
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == rebuild.NAME:
+            return getattr(rebuild, name)
+        return rebuild.named(module, name)
+
+
+class Memory:
+    """What arrays and tensors held, mapped: only what is touched is read, nothing is written."""
+
+    def __init__(self, folder: str, table: list[list[Any]]) -> None:
+        """Map the file; without one there is none."""
+        self._table = table
+        self._map: Any = bytearray(0)
+        with open(os.path.join(folder, "memory"), "rb") as file:
+            if os.fstat(file.fileno()).st_size:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+    def array(self, piece: int, dtype: Any, shape: Any, strides: Any, writeable: bool) -> Any:
+        """Make an array of numpy."""
+        numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
+        how, at, span, _ = self._table[piece]
+        steps, inner = strides
+        if how == "span":
+            made = numpy.ndarray(shape, dtype, self._map, at + inner, steps)
+        elif how == "dense":
+            room = numpy.ndarray(shape, dtype, mmap.mmap(-1, span), inner, steps)
+            room[...] = numpy.ndarray(shape, dtype, self._map, at)
+            made = room
+        else:
+            made = numpy.ndarray(shape, dtype, mmap.mmap(-1, max(1, span)), inner, steps)
+        made.flags.writeable = writeable
+        return made
+
+    def tensor(self, piece: int, facts: dict[str, Any]) -> Any:
+        """Make a tensor of torch."""
+        torch = importlib.import_module("torch")
+        how, at, _, seen = self._table[piece]
+        dtype = getattr(torch, facts["dtype"])
+        shape, strides = facts["shape"], facts["strides"]
+        if how == "span":
+            made = _on(self._map, torch, dtype, at, shape, strides)
+        else:
+            steps = sum((count - 1) * step for count, step in zip(shape, strides, strict=True))
+            room = mmap.mmap(-1, max(1, steps + 1) * dtype.itemsize)  # zeros that take no memory
+            made = _on(room, torch, dtype, 0, shape, strides)
+            if how == "dense":
+                flat = _on(self._map, torch, dtype, at, (seen // dtype.itemsize,), (1,))
+                made.copy_(flat.reshape(shape))
+        device = facts["device"]
+        if device == "meta" or (device != "cpu" and torch.cuda.is_available()):
+            made = made.to(device)
+        elif device != "cpu":
+            rebuild.session.notes.append(f"there is no {device} here: its tensors are on the CPU")
+        if facts["kind"] == "Parameter":
+            return torch.nn.Parameter(made, requires_grad=facts["requires_grad"])
+        if facts["kind"] == "Buffer":
+            return torch.nn.Buffer(made)
+        return made.requires_grad_() if facts["requires_grad"] else made
+
+
+def _on(room: Any, torch: Any, dtype: Any, at: int, shape: Any, strides: Any) -> Any:
+    """Make a tensor on mapped memory; those that overlap share it."""
+    made = torch.empty(0, dtype=dtype)
+    if 0 in shape:
+        return made.reshape(shape)
+    # Its storage begins with it: some of torch, as set_rng_state, looks at nothing else.
+    storage = torch.frombuffer(room, dtype=torch.uint8, offset=at).untyped_storage()
+    return made.set_(storage, 0, shape, strides)
+
+
+def zeros_note(facts: dict[str, Any]) -> str:
+    """Say that some data are zeros, if they are."""
+    count = facts["shapes_only_bytes"]
+    return f"{count >> 20} MiB were over the budget: zeros of the same shapes" if count else ""

@@ -1,0 +1,429 @@
+"""`rl where`: the right verdict with the right cause, however the wrong file came to be loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import py_compile
+import shutil
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import World
+from tests.needs import every_python
+
+CORE = """\
+class Loader:
+    def next(self):
+        return 1
+    def skip(self, x):
+        if x > 10:
+            y = 2
+        return 3
+def plain():
+    return 5
+"""
+USE = "from pkg.core import Loader\nLoader().next()\nLoader().skip(3)\n"
+TARGET = "pkg/core.py:Loader.next"
+EDITABLE = """\
+import importlib.util, sys
+class _EditableFinder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name == "pkg":
+            return importlib.util.spec_from_file_location(name, {init!r})
+def install():
+    sys.meta_path.append(_EditableFinder)
+"""
+
+
+class Stage:
+    """A project, other clones beside it, and a venv of its own without pip."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.root = world.root
+        self.python = sys.executable
+        self.command: list[str] = []
+        self.env: dict[str, str] = {}
+        self.cwd = world.project
+
+    def package(self, folder: Path, *, init: bool = True) -> Path:
+        """Put the package `pkg` there."""
+        (folder / "pkg").mkdir(parents=True)
+        if init:
+            (folder / "pkg" / "__init__.py").write_text("")
+        (folder / "pkg" / "core.py").write_text(CORE)
+        return folder
+
+    def venv(self, name: str = "venv") -> Path:
+        """Make a venv and return where its packages are."""
+        folder = self.root / name
+        version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        site = folder / "lib" / version / "site-packages"
+        site.mkdir(parents=True)
+        (folder / "bin").mkdir()
+        real = os.path.realpath(sys.executable)
+        (folder / "bin" / "python").symlink_to(real)
+        home = os.path.dirname(real)
+        (folder / "pyvenv.cfg").write_text(f"home = {home}\nversion = {sys.version.split()[0]}\n")
+        self.python = str(folder / "bin" / "python")
+        return site
+
+    def use(self, text: str = USE, name: str = "use.py") -> None:
+        self.world.write(name, text)
+        self.command = [self.python, name]
+
+    def where(self, target: str) -> dict[str, Any]:
+        done = self.world.rl("where", "-q", "--json", target, "--", *self.command, env=self.env,
+                             cwd=self.cwd)  # fmt: skip
+        assert "{" in done.stdout, done.stderr
+        (found,) = json.loads(done.stdout[done.stdout.index("{\n") :])["places"]
+        assert (done.returncode == 0) == (found["verdict"] == "EXECUTED")
+        return dict(found)
+
+
+@pytest.fixture
+def stage(world):
+    return Stage(world)
+
+
+def check(found, word, cause=""):
+    assert found["verdict"] == word, found
+    assert cause in found["cause"], found
+    if word != "EXECUTED":
+        assert found["cause"]
+
+
+# --- the right file
+
+
+@every_python
+def test_a_package_beside_the_script(stage, python):
+    stage.python = python
+    stage.package(stage.world.project)
+    stage.use()
+    found = stage.where(TARGET)
+    check(found, "EXECUTED", "1 time")
+    assert "pkg/core.py:3 Loader.next < use.py:2 <module>" in found["details"][0]
+
+
+def test_a_script_itself(stage):
+    stage.use("def main():\n    return 1\nmain()\n")
+    check(stage.where("use.py:main"), "EXECUTED")
+    check(stage.where("use.py:3"), "EXECUTED")
+    check(stage.where("use.py"), "EXECUTED")
+
+
+def test_a_src_layout_by_pythonpath(stage):
+    stage.package(stage.world.project / "src")
+    stage.env["PYTHONPATH"] = "src"
+    stage.use()
+    check(stage.where(f"src/{TARGET}"), "EXECUTED")
+
+
+def test_a_module_run_by_its_name(stage):
+    stage.package(stage.world.project)
+    stage.world.write("pkg/__main__.py", "from pkg.core import plain\nplain()\n")
+    stage.command = [stage.python, "-m", "pkg"]
+    check(stage.where("pkg/__main__.py:2"), "EXECUTED")
+    check(stage.where("pkg/core.py:plain"), "EXECUTED")
+
+
+def test_a_folder_that_a_pth_file_adds(stage):
+    site = stage.venv()
+    clone = stage.package(stage.root / "clone")
+    (site / "clone.pth").write_text(f"{clone}\n")
+    stage.use()
+    check(stage.where(f"{clone}/{TARGET}"), "EXECUTED")
+
+
+def test_an_editable_install_of_this_checkout(stage):
+    site = stage.venv()
+    stage.package(stage.world.project / "src")
+    init = str(stage.world.project / "src/pkg/__init__.py")
+    (site / "__editable___pkg_1_0_finder.py").write_text(EDITABLE.format(init=init))
+    line = "import __editable___pkg_1_0_finder; __editable___pkg_1_0_finder.install()\n"
+    (site / "__editable__.pkg-1.0.pth").write_text(line)
+    stage.use()
+    check(stage.where(f"src/{TARGET}"), "EXECUTED")
+
+
+def test_a_namespace_package(stage):
+    stage.package(stage.world.project, init=False)
+    stage.use()
+    check(stage.where(TARGET), "EXECUTED")
+
+
+def test_a_file_named_through_a_link(stage):
+    stage.package(stage.world.project)
+    (stage.world.project / "link").symlink_to("pkg")
+    stage.use()
+    check(stage.where("link/core.py:Loader.next"), "EXECUTED")
+
+
+def test_the_checkout_in_tests_of_pytest(stage):
+    stage.package(stage.world.project)
+    text = "from pkg.core import Loader\ndef test_it():\n    assert Loader().next() == 1\n"
+    stage.world.write("tests/test_it.py", text)
+    for mode in ("prepend", "importlib"):
+        stage.command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                         f"--import-mode={mode}", "tests"]  # fmt: skip
+        check(stage.where(TARGET), "EXECUTED")
+        check(stage.where("tests/test_it.py:3"), "EXECUTED")
+
+
+# --- the wrong file
+
+
+def test_an_installed_copy_wins(stage):
+    site = stage.venv()
+    stage.package(site)
+    stage.package(stage.world.project / "src")
+    stage.use()
+    found = stage.where(f"src/{TARGET}")
+    check(found, "WRONG FILE", f"pkg.core was loaded from {site}/pkg/core.py")
+    assert "where packages are installed" in found["cause"]
+
+
+def test_a_pth_file_leads_to_another_clone(stage):
+    site = stage.venv()
+    other = stage.package(stage.root / "other")
+    (site / "__editable__.pkg.pth").write_text(f"{other}\n")
+    stage.package(stage.world.project / "src")
+    stage.use()
+    check(stage.where(f"src/{TARGET}"), "WRONG FILE",
+          f"put there by {site}/__editable__.pkg.pth")  # fmt: skip
+
+
+def test_an_editable_install_leads_to_another_clone(stage):
+    site = stage.venv()
+    other = stage.package(stage.root / "other")
+    init = str(other / "pkg/__init__.py")
+    (site / "__editable___pkg_1_0_finder.py").write_text(EDITABLE.format(init=init))
+    line = "import __editable___pkg_1_0_finder; __editable___pkg_1_0_finder.install()\n"
+    (site / "__editable__.pkg-1.0.pth").write_text(line)
+    stage.package(stage.world.project / "src")
+    stage.use()
+    check(stage.where(f"src/{TARGET}"), "WRONG FILE",
+          f"the editable install {site}/__editable___pkg_1_0_finder.py")  # fmt: skip
+
+
+def test_pythonpath_leads_to_another_clone(stage):
+    other = stage.package(stage.root / "other")
+    stage.package(stage.world.project / "src")
+    stage.env["PYTHONPATH"] = str(other)
+    stage.use()
+    check(stage.where(f"src/{TARGET}"), "WRONG FILE", "from PYTHONPATH")
+
+
+def test_another_venv_has_its_own_copy(stage):
+    mine = stage.package(stage.venv("mine"))
+    theirs = stage.package(stage.venv("theirs"))
+    stage.use()
+    check(stage.where(f"{mine}/{TARGET}"), "WRONG FILE", str(theirs))
+
+
+def test_another_part_of_a_namespace_comes_first(stage):
+    one = stage.package(stage.root / "one", init=False)
+    two = stage.package(stage.root / "two", init=False)
+    stage.env["PYTHONPATH"] = f"{one}{os.pathsep}{two}"
+    stage.use()
+    check(stage.where(f"{two}/{TARGET}"), "WRONG FILE", f"{one}/pkg/core.py")
+    check(stage.where(f"{one}/{TARGET}"), "EXECUTED")
+
+
+def test_a_zip_file_comes_first(stage):
+    stage.package(stage.world.project / "src")
+    with zipfile.ZipFile(stage.root / "lib.zip", "w") as file:
+        file.writestr("pkg/__init__.py", "")
+        file.writestr("pkg/core.py", CORE)
+    stage.env["PYTHONPATH"] = f"{stage.root}/lib.zip{os.pathsep}src"
+    stage.use()
+    check(stage.where(f"src/{TARGET}"), "WRONG FILE", "lib.zip/pkg/core.py")
+
+
+def test_a_script_has_the_name_of_a_library(stage):
+    stage.world.write("colorsys.py", "def rgb_to_hsv(*_): return 1\n")
+    stage.use("import colorsys\ncolorsys.rgb_to_hsv(1, 2, 3)\n")
+    library = os.path.join(os.path.dirname(os.__file__), "colorsys.py")
+    check(stage.where(f"{library}:rgb_to_hsv"), "WRONG FILE", "the folder of the script")
+
+
+def test_the_current_folder_comes_first_with_m(stage):
+    site = stage.venv()
+    stage.package(site)
+    (site / "pkg/__main__.py").write_text("from pkg.core import plain\nplain()\n")
+    stage.package(stage.world.project)
+    stage.world.write("pkg/__main__.py", "from pkg.core import plain\nplain()\n")
+    stage.command = [stage.python, "-m", "pkg"]
+    check(stage.where(f"{site}/pkg/core.py:plain"), "WRONG FILE", "the current folder")
+
+
+def test_a_worktree_is_not_the_main_tree(stage):
+    stage.package(stage.world.project)
+    stage.use()
+    stage.world.commit()
+    stage.world.git("worktree", "add", "-q", str(stage.root / "tree"))
+    stage.cwd = stage.root / "tree"
+    check(stage.where(f"{stage.world.project}/{TARGET}"), "WRONG FILE", f"{stage.root}/tree/pkg")
+
+
+def test_bytecode_that_is_not_of_its_source(stage):
+    stage.package(stage.world.project)
+    stage.use()
+    core = stage.world.project / "pkg/core.py"
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(core), invalidation_mode=mode)
+    core.write_text(CORE.replace("return 1", "return 9"))
+    check(stage.where(TARGET), "WRONG FILE", importlib.util.cache_from_source(str(core)))
+
+
+def test_a_compiled_module_beside_its_source(stage):
+    name = "_csv"
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    library = Path(sysconfig.get_path("platstdlib")) / "lib-dynload" / f"{name}{suffix}"
+    if not library.exists():
+        pytest.skip("this Python has no extension modules as files")
+    shutil.copy(library, stage.world.project)
+    stage.world.write(f"{name}.py", "def reader(): pass\n")
+    stage.use(f"import {name}\n{name}.reader([])\n")
+    check(stage.where(f"{name}.py:reader"), "WRONG FILE", suffix)
+
+
+def test_the_program_puts_a_folder_first(stage):
+    other = stage.package(stage.root / "other")
+    stage.package(stage.world.project)
+    stage.use(f"import sys\nsys.path.insert(0, {str(other)!r})\n{USE}")
+    check(stage.where(TARGET), "WRONG FILE", "put there while it ran")
+
+
+# --- never imported
+
+
+def test_nothing_imports_it(stage):
+    stage.package(stage.world.project)
+    stage.use("print(1)\n")
+    check(stage.where(TARGET), "NEVER IMPORTED", "nothing imported pkg.core")
+
+
+def test_nothing_imports_it_and_nothing_could(stage):
+    clone = stage.package(stage.root / "clone")
+    stage.use("print(1)\n")
+    check(stage.where(f"{clone}/{TARGET}"), "NEVER IMPORTED", "no entry of sys.path leads to it")
+
+
+def test_nothing_imports_it_and_another_would_be_loaded(stage):
+    other = stage.package(stage.root / "other")
+    stage.package(stage.world.project / "src")
+    stage.env["PYTHONPATH"] = str(other)
+    stage.use("print(1)\n")
+    check(stage.where(f"src/{TARGET}"), "NEVER IMPORTED", f"an import would load {other}")
+
+
+# --- not called, not reached
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        ("class Sub(Loader):\n    def next(self): return 2\nSub().next()", "Sub overrides it"),
+        ("Loader.next = lambda self: 3\nLoader().next()", "was replaced by <lambda>"),
+        ("del Loader.next", "was deleted"),
+        ("from unittest import mock\np = mock.patch.object(Loader, 'next')\np.start()",
+         "was replaced by a MagicMock"),
+        ("", "nothing called it"),
+    ],
+    ids=["override", "monkeypatch", "deleted", "mock", "nobody"],
+)  # fmt: skip
+def test_another_function_runs_instead(stage, lines, cause):
+    stage.package(stage.world.project)
+    stage.use(f"from pkg.core import Loader\n{lines}\n")
+    check(stage.where(TARGET), "NOT CALLED", cause)
+
+
+def test_a_c_function_stands_in(stage):
+    stage.use("import heapq\nheapq.heappush([], 1)\n")
+    library = os.path.join(os.path.dirname(os.__file__), "heapq.py")
+    check(stage.where(f"{library}:heappush"), "NOT CALLED", "the C function _heapq.heappush")
+
+
+def test_a_line_that_a_condition_keeps_away(stage):
+    stage.package(stage.world.project)
+    stage.use()
+    check(stage.where("pkg/core.py:6"), "LINE NOT REACHED", "line 5 `if x > 10:` was run 1 time")
+    check(stage.where("pkg/core.py:9"), "NOT CALLED", "plain is loaded, and nothing called it")
+
+
+# --- no probe possible
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S", "-sE"])
+def test_a_python_that_lets_nobody_in(stage, flag):
+    stage.use("x = 1\n")
+    stage.command.insert(1, flag)
+    check(stage.where("use.py:1"), "NO PROBE POSSIBLE", f"python {flag}")
+
+
+def test_a_program_that_is_not_python(stage):
+    stage.use("x = 1\n")
+    stage.command = ["true"]
+    check(stage.where("use.py:1"), "NO PROBE POSSIBLE", "no Python process began")
+
+
+def test_an_import_hook_that_compiles_by_itself(stage):
+    stage.package(stage.world.project)
+    stage.world.write("hook.py", """\
+import importlib.machinery as m, sys
+class Loader(m.SourceFileLoader):
+    def source_to_code(self, data, path):
+        return compile(data, path, "exec")
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        spec = m.PathFinder.find_spec(name, path)
+        if spec and name == "pkg.core":
+            spec.loader = Loader(name, spec.origin)
+        return spec
+sys.meta_path.insert(0, Finder())
+""")  # fmt: skip
+    stage.use(f"import hook\n{USE}")
+    check(stage.where(TARGET), "NO PROBE POSSIBLE", "an import hook of hook compiles core.py")
+
+
+# --- what a person sees
+
+
+def test_the_screen_says_word_cause_and_fix(stage):
+    other = stage.package(stage.root / "other")
+    stage.package(stage.world.project / "src")
+    stage.env["PYTHONPATH"] = str(other)
+    stage.use()
+    done = stage.world.rl("where", f"src/{TARGET}", "--", *stage.command, env=stage.env)
+    assert done.returncode == 1
+    first, second = done.stdout.splitlines()[-2:]
+    assert first.startswith(f"src/{TARGET}  WRONG FILE: pkg.core was loaded from {other}")
+    assert second.strip().startswith("try: ")
+
+
+def test_counting_stops_when_it_is_known(stage):
+    stage.use("n = 0\nfor i in range(30_000):\n    n += 1\n")
+    found = stage.where("use.py:3")
+    check(found, "EXECUTED", "10,000 times and more")
+
+
+def test_every_copy_of_a_package_is_listed(stage):
+    site = stage.venv()
+    stage.package(site)
+    stage.package(stage.world.project)
+    stage.use()
+    stage.world.rl("--", *stage.command)
+    done = stage.world.rl("where", "pkg")
+    lines = done.stdout.splitlines()
+    assert lines[1] == f"  loads  {stage.world.project}/pkg/__init__.py"
+    assert lines[3] == f"  hidden {site}/pkg/__init__.py"
+    assert stage.world.rl("where", "nopkg").returncode == 1

@@ -1,0 +1,64 @@
+"""Secrets in pickles: gone, at no cost to the pickle."""
+
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relaunch.inside.capture.secrets import Secrets, is_secret
+
+secrets = st.text(st.characters(codec="utf-8", exclude_characters="<>*"), min_size=8, max_size=40)
+
+
+@given(secrets, st.text(max_size=20), st.text(max_size=20))
+def test_a_secret_is_gone_and_the_pickle_still_loads(secret, before, after):
+    found = Secrets({"TOKEN": secret}, ["TOKEN"])
+    value = {"key": [secret, before + secret + after, 5]}
+    data = pickle.dumps(value)
+    hidden = found.hide(data)
+    assert len(hidden) == len(data)
+    assert secret.encode() not in hidden
+    loaded = pickle.loads(hidden)
+    assert loaded["key"][2] == 5
+    assert [*found.table.values()] == ["TOKEN"]
+    for word in found.table:
+        hidden = hidden.replace(word.encode(), secret.encode())
+    assert pickle.loads(hidden) == value
+
+
+def test_short_secrets_go_only_where_they_are_whole_strings():
+    found = Secrets({}, [])
+    found.look_at({"password": "abcd", "text": "abcdefgh"})
+    loaded = pickle.loads(found.hide(pickle.dumps(["abcd", "abcdefgh"])))
+    assert loaded == ["<pas", "abcdefgh"]
+
+
+def test_names_tell_a_secret_and_ambiguous_ones_need_more():
+    assert is_secret("password", "hunter2")
+    assert is_secret("client_secret", "hunter2")
+    assert is_secret("_api_key", "1234567")
+    assert not is_secret("password", "abc")
+    assert not is_secret("token", "hello")
+    assert not is_secret("token", "a sentence with many words")
+    assert is_secret("token", "ghp_0123456789abcdef")
+    assert not is_secret("tokenizer", "ghp_0123456789abcdef")
+    assert not is_secret("key", "name")
+
+
+def test_secrets_are_found_inside_objects_and_dictionaries():
+    class Client:
+        def __init__(self):
+            self.settings = {"auth": [{"api-key": "0123456789"}]}
+
+    found = Secrets({}, [])
+    found.look_at({"client": Client()})
+    assert b"0123456789" not in found.hide(pickle.dumps("x 0123456789 y"))
+    assert found.hide_texts({"a": ["0123456789"]}) == {"a": ["<api-key>"]}
+
+
+def test_two_secrets_have_two_words():
+    found = Secrets({"MY_LONG_NAME_1": "aaaaaaaa", "MY_LONG_NAME_2": "bbbbbbbb"},
+                    ["MY_LONG_NAME_1", "MY_LONG_NAME_2"])  # fmt: skip
+    first, second = pickle.loads(found.hide(pickle.dumps(["aaaaaaaa", "bbbbbbbb"])))
+    assert first != second
+    assert {*found.table} == {first, second}
