@@ -17,11 +17,9 @@ pytestmark = pytest.mark.usefixtures("past")
 def section(path: str, times: int, total_ms: int, **more: int) -> dict[str, Any]:
     """One section with iterations that each took the same, in memory that grows by `leak`."""
     leak = more.pop("leak", 0)
+    each_ns = total_ms * 10**6 // times
     rows = [
-        [
-            *(n, total_ms * 10**6 // times, (500 + leak * n) * MB, leak * MB, 700 * MB),
-            *(leak * n * MB, 0, 0, 0, 0),
-        ]
+        [n, each_ns, (500 + leak * n) * MB, leak * MB, 700 * MB, leak * n * MB, 0, 0, 0, 0]
         for n in range(min(times, 40))
     ]
     known = {

@@ -322,6 +322,37 @@ def test_a_steady_program_is_not_called_a_leak(world: World, steady: str):
     assert "leak" not in done.stderr
 
 
+def test_a_thread_of_ours_sees_peaks_where_the_kernel_tells_none(world: World):
+    world.write(
+        "prog.py",
+        """\
+import mmap, time
+from relaunch import section
+from relaunch.inside.sections.record import recorder
+
+def taken(size):
+    block = mmap.mmap(-1, size)
+    for at in range(0, size, 4096):
+        block[at] = 1
+    return block
+
+taken(300 << 20).close()  # a record that no section comes near
+with section("peak"):
+    block = taken(60 << 20)
+    began = time.monotonic()
+    while max(one.high for one in recorder().open) < 60 << 20 and time.monotonic() < began + 20:
+        time.sleep(0.001)
+    block.close()
+""",
+    )
+    env = {"RELAUNCH_SECTIONS_PEAK": "record", "RELAUNCH_SECTIONS_SAMPLE": "0.001"}
+    done = world.rl("--", PYTHON, "prog.py", env=env)
+    found = only(world)["peak"]
+    assert 60 << 20 < int(str(found["rss_peak"])) < 200 << 20
+    assert int(str(found["rss"])) < 60 << 20
+    assert "memory: a peak is known where it is a new record of the process" in done.stderr
+
+
 # --- --sections: without editing ------------------------------------------------------------------
 
 TRAIN = """\

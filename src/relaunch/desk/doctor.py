@@ -18,6 +18,9 @@ from relaunch.journal.home import Home, find_home
 from relaunch.proc.capture import capture
 from relaunch.record import Record
 
+_TAKEN = 32 << 20
+"""Bytes of memory that are taken to see whether that is seen."""
+
 
 class Rung(Record):
     """One way to do it: whether it works here, and what that means to the person."""
@@ -54,6 +57,7 @@ def ladders(cwd: str, env: Mapping[str, str]) -> list[Ladder]:
             _terminal(),
             _failures(env, scratch),
             _warm(env, scratch),
+            _memory(),
             _unsaved(env),
         ]
 
@@ -212,6 +216,42 @@ def _hook_reports(env: Mapping[str, str], scratch: str) -> bool:
             if "LookupError" in file.read():
                 return True
     return False
+
+
+def _memory() -> Ladder:
+    """Take some memory and give it back: is it seen as a peak, and gone the next time?"""
+    import mmap
+
+    from relaunch.inside.sections.meter import RECORD, RESET, RUSAGE, Meter
+
+    meter = Meter()
+    with mmap.mmap(-1, _TAKEN) as block:
+        for at in range(0, _TAKEN, mmap.PAGESIZE):
+            block[at] = 1
+    meter.read()
+    peak = meter.high - meter.rss
+    meter.read()
+    is_own = meter.by == RESET and peak > _TAKEN // 2 > meter.high - meter.rss
+    return _ladder(
+        "memory",
+        Rung(
+            name="own peaks",
+            ok=is_own,
+            means="each section has a peak of its own",
+            raise_it="" if is_own else "a kernel whose /proc/self/clear_refs takes a 5",
+        ),
+        Rung(
+            name="records",
+            ok=meter.by in (RESET, RECORD),
+            means="the peak of a section is known where it is a new record of the process",
+        ),
+        Rung(
+            name="getrusage",
+            ok=meter.by in (RESET, RECORD, RUSAGE),
+            means="memory of sections is the record of the process",
+        ),
+        Rung(name="none", ok=True, means="sections tell their time alone"),
+    )
 
 
 def _warm(env: Mapping[str, str], scratch: str) -> Ladder:

@@ -81,11 +81,11 @@ def _process(folder: str, pid: str) -> dict[str, Any]:
     paths: dict[int, tuple[str, ...]] = {-1: ()}
     files: dict[int, bytes] = {}
     for note in _notes(os.path.join(folder, pid + NOTES)):
+        slot = note.get("slot")
         if note.get("what") == "process":
             process.update({name: note.get(name) for name in ("rank", "memory", "argv")})
-        elif note.get("what") == "section" and note.get("parent") in paths:
-            slot = int(note["slot"])
-            paths[slot] = (*paths[note["parent"]], str(note["name"]))
+        elif isinstance(slot, int) and slot >= 0 and note.get("parent") in paths:
+            paths[slot] = (*paths[note["parent"]], str(note.get("name")))
             block = slot // PER_FILE
             if block not in files:
                 files[block] = _read(os.path.join(folder, f"{pid}.{block}{ENDING}"))

@@ -4,16 +4,21 @@ import asyncio
 import contextvars
 import inspect
 import itertools
+import mmap
 import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from relaunch.inside.sections import record as recording
 from relaunch.inside.sections.ending import process_of
+from relaunch.inside.sections.gpu import Gpu
 from relaunch.inside.sections.layout import ROWS, Numbers
 from relaunch.inside.sections.meter import RECORD, RESET, Meter, Unheld
 from relaunch.inside.sections.record import Recorder
@@ -30,6 +35,14 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     one = recording.recorder()
     one.is_told_by_cell = True
     return one
+
+
+def taken(size: int) -> mmap.mmap:
+    """Memory that is really there, and really gone when it is closed, whatever `malloc` does."""
+    block = mmap.mmap(-1, size)
+    for at in range(0, size, mmap.PAGESIZE):
+        block[at] = 1
+    return block
 
 
 def measured(record: Recorder) -> Mapping[tuple[str, ...], Numbers]:
@@ -336,10 +349,10 @@ def test_memory_that_comes_and_goes_is_a_peak_and_what_stays_a_change(record):
     with section("all"):
         with section("peak"):
             time.sleep(0.001)
-            bytearray(80 * MB).replace(b"\0", b"x")
+            taken(80 * MB).close()
         with section("keep"):
             time.sleep(0.001)
-            kept.append(bytearray(30 * MB).replace(b"\0", b"x"))
+            kept.append(taken(30 * MB))
         with section("nothing"):
             time.sleep(0.001)
     found = measured(record)
@@ -376,22 +389,27 @@ def test_without_leave_to_begin_the_peak_anew_a_record_is_told(monkeypatch):
     meter = Meter()
     assert meter.by == RECORD
     meter.read()
-    before = meter.high
-    block = bytearray(50 * MB).replace(b"\0", b"x")
+    taken(200 * MB).close()
     meter.read()
-    assert meter.rss > 45 * MB
-    assert meter.high >= before
-    assert block
+    assert meter.high - meter.rss > 150 * MB
+    taken(100 * MB).close()
+    meter.read()
+    assert meter.high == meter.rss  # no new record, so nothing is known
 
 
-def test_a_program_that_closes_all_files_is_measured_no_more_and_goes_on():
+def test_files_that_the_program_closed_are_opened_again_a_few_times():
     meter = Meter()
+    rung = meter.by
+    for left in (4, 3, 2, 1):
+        for fd in (meter._statm, meter._status, meter._clear):
+            os.close(fd)
+        meter.read()
+        assert (meter.by, meter._lives) == (rung, left)
+        assert meter.rss > MB
     for fd in (meter._statm, meter._status, meter._clear):
         os.close(fd)
     meter.read()
-    assert meter.by != RESET
-    meter.begin()
-    assert meter.by in (RESET, RECORD)
+    assert meter.by != rung
 
 
 def test_a_meter_that_holds_no_file_finds_the_same():
@@ -450,3 +468,129 @@ def test_a_forked_child_begins_its_own_count(record):
         assert file.read() == repr({("parent", "child"): 1})
     assert ("parent", "before") in times(record)
     assert ("parent", "child") not in times(record)
+
+
+# --- GPU memory, as torch tells it; a stand-in, for this machine has no GPU -----------------------
+
+
+class Cuda:
+    """What is asked of torch: devices with what they hold and their record, and how often."""
+
+    def __init__(self, *held: int) -> None:
+        self.held, self.records = list(held), list(held)
+        self.is_begun = True
+        self.asked: list[int] = []
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        torch = SimpleNamespace(
+            cuda=SimpleNamespace(
+                is_initialized=lambda: self.is_begun,
+                device_count=lambda: len(self.held),
+                synchronize=lambda: self.asked.append(-1),
+            ),
+            _C=SimpleNamespace(_cuda_memoryStats=self.stats, _cuda_getDevice=lambda: 0),
+        )
+        monkeypatch.setitem(sys.modules, "torch", torch)
+
+    def stats(self, device: int) -> dict[str, dict[str, dict[str, int]]]:
+        assert self.is_begun, "asked before CUDA was begun"
+        self.asked.append(device)
+        held, record = self.held[device], self.records[device]
+        return {"allocated_bytes": {"all": {"current": held, "peak": record}}}
+
+
+def test_a_gpu_that_the_program_has_not_begun_to_use_is_left_alone(monkeypatch):
+    cuda = Cuda(5)
+    cuda.is_begun = False
+    cuda.install(monkeypatch)
+    gpu = Gpu()
+    gpu.read()
+    gpu.wait()
+    assert (gpu.now, gpu.high, cuda.asked) == (0, 0, [])
+
+
+def test_a_new_record_of_gpu_memory_is_a_peak_and_an_old_one_is_not(monkeypatch):
+    cuda = Cuda(10)
+    cuda.install(monkeypatch)
+    gpu = Gpu()
+    gpu.read()
+    assert (gpu.now, gpu.high) == (10, 10)
+    cuda.records[0] = 90
+    gpu.read()
+    assert (gpu.now, gpu.high) == (10, 90)
+    gpu.read()
+    assert (gpu.now, gpu.high) == (10, 10)
+
+
+def test_of_many_devices_those_in_use_are_asked(monkeypatch):
+    cuda = Cuda(10, 0, 7, 0)
+    cuda.install(monkeypatch)
+    gpu = Gpu()
+    gpu.read()
+    cuda.asked.clear()
+    gpu.read()
+    assert sorted(cuda.asked) == [0, 2]
+    assert gpu.now == 17
+
+
+def test_sections_tell_gpu_memory_and_wait_for_it_when_asked(record, monkeypatch):
+    cuda = Cuda(100 * MB)
+    cuda.install(monkeypatch)
+    with section("forward", sync=True):
+        cuda.held[0], cuda.records[0] = 130 * MB, 300 * MB
+        time.sleep(0.001)
+    found = measured(record)["forward",]
+    assert (found.gpu, found.gpu_peak, found.gpu_delta) == (130 * MB, 300 * MB, 30 * MB)
+    assert cuda.asked.count(-1) == 2
+
+
+# --- cells of a notebook --------------------------------------------------------------------------
+
+
+class Shell:
+    """As much of IPython as an extension is told about."""
+
+    def __init__(self) -> None:
+        self.called: dict[str, list[Any]] = {"pre_run_cell": [], "post_run_cell": []}
+        self.events = self
+
+    def register(self, event: str, function: Any) -> None:
+        self.called[event].append(function)
+
+    def unregister(self, event: str, function: Any) -> None:
+        self.called[event].remove(function)
+
+    def run(self, text: str, **names: Any) -> None:
+        info = SimpleNamespace(raw_cell=text, silent=False)
+        for function in list(self.called["pre_run_cell"]):
+            function(info)
+        error = None
+        try:
+            exec(text, names)
+        except Exception as raised:  # noqa: BLE001
+            error = raised
+        for function in list(self.called["post_run_cell"]):
+            function(SimpleNamespace(info=info, error_in_exec=error))
+
+
+def test_after_each_cell_its_time_and_memory_are_said(record, capsys):
+    import relaunch
+
+    shell = Shell()
+    relaunch.load_ipython_extension(shell)
+    relaunch.load_ipython_extension(shell)
+    names: dict[str, Any] = {"kept": [], "taken": taken}
+    shell.run("kept.append(taken(20 << 20))", **names)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"cell: .* m?s, memory \+(19|20|21)\.\d MiB, now .* MiB, peak .* MiB", line)
+    shell.run("1 / 0")
+    assert capsys.readouterr().out.startswith("cell: ")
+    shell.run("with section('inner'): pass", section=section)
+    said = capsys.readouterr().out.splitlines()
+    assert [one.split()[0] for one in said] == ["section", "inner", "cell:"]
+    for _ in range(9):
+        shell.run("kept.append(taken(3 << 20))  # again", **names)
+    assert "per iteration: leak?" in capsys.readouterr().out.splitlines()[-1]
+    relaunch.unload_ipython_extension(shell)
+    shell.run("1")
+    assert capsys.readouterr().out == ""

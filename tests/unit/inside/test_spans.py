@@ -95,7 +95,7 @@ class Runtime:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def section(self, number: int) -> Any:
+    def section(self, number: int, waits: bool = False) -> Any:
         @contextlib.contextmanager
         def covered():
             self.told.append(f"+{number}")
@@ -322,7 +322,7 @@ def _statement(draw: st.DrawFn, depth: int, *, loop: bool) -> str:
     heads = {
         "if": f"if n != {value}:",
         "for": "for i in range(2):",
-        "while": "k = 0\nwhile (k := k + 1) < 3:",
+        "while": f"k{depth} = 0\nwhile (k{depth} := k{depth} + 1) < 3:",
         "with": "import contextlib\nwith contextlib.nullcontext():",
     }
     return f"{heads[kind]}\n{inner}"

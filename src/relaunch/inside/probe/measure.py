@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from relaunch.inside.probe.counts import Counts
 
-_CAN_WAIT = 0x20 | 0x200
-"""Flags of the code of generators, asynchronous ones too."""
-
 
 def offer(runtime: Any, probes: Sequence[Mapping[str, Any]], counts: Counts) -> None:
     """Give the injected code what it calls, and the program the class that we use."""
     waiting: dict[tuple[int, int], Run] = {}
     """Runs in the frames of generators: a frame is one as long as it has not ended."""
 
-    def begin(number: int) -> Run:
-        return Run(number, probes[number]["label"], counts, waiting)
+    def begin(number: int, waits: bool = False) -> Run:
+        run = Run(number, probes[number]["label"], counts, waiting)
+        if waits:  # there is a `yield` in it
+            run.key = (number, id(sys._getframe(1)))
+        return run
 
     def pause(number: int, value: Any) -> Any:
         run = waiting.get((number, id(sys._getframe(1))))
@@ -47,7 +47,7 @@ def offer(runtime: Any, probes: Sequence[Mapping[str, Any]], counts: Counts) -> 
 class Run:
     """One way through the statements of a section."""
 
-    __slots__ = ("_counts", "_key", "_label", "_number", "_section", "_waiting")
+    __slots__ = ("_counts", "_label", "_number", "_section", "_waiting", "key")
 
     def __init__(
         self, number: int, label: str, counts: Counts, waiting: dict[tuple[int, int], Run]
@@ -56,14 +56,12 @@ class Run:
         self._number, self._label = number, label
         self._counts, self._waiting = counts, waiting
         self._section: section | None = None
-        self._key = (number, 0)
+        self.key: tuple[int, int] | None = None
 
     def __enter__(self) -> None:
         """Come to the first statement."""
-        frame = sys._getframe(1)
-        if frame.f_code.co_flags & _CAN_WAIT:
-            self._key = (self._number, id(frame))
-            self._waiting[self._key] = self
+        if self.key is not None:
+            self._waiting[self.key] = self
         self.enter()
 
     def __exit__(
@@ -73,7 +71,8 @@ class Run:
         trace: TracebackType | None,
     ) -> None:
         """Leave the last one, in whatever way."""
-        self._waiting.pop(self._key, None)
+        if self.key is not None:
+            self._waiting.pop(self.key, None)
         self.leave(kind, error, trace)
 
     def enter(self) -> None:

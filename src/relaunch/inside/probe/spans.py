@@ -161,20 +161,28 @@ def _outermost(statement: Any, around: Mapping[int, Any], end: int) -> Any:
 
 def _with(number: int, body: list[Any]) -> Any:
     first, last = body[0], body[-1]
-    for statement in body:
-        _pause_at_yields(number, statement)
-    call = _placed(_told("section", number), first)
+    waits = [_pause_at_yields(number, statement) for statement in body]
+    flag = [_at(_ast.Constant(True, None), first)] if any(waits) else []
+    call = _placed(_told("section", number, *flag), first)
     return _at(_ast.With([_ast.withitem(call, None)], body, None), last)
 
 
-def _pause_at_yields(number: int, node: Any) -> None:
-    """Have each `yield` of this scope leave the section, and enter it again when it goes on."""
+def _pause_at_yields(number: int, node: Any) -> bool:
+    """Have each `yield` of this scope leave the section, and enter it again when it goes on.
+
+    Tells whether there is one.
+    """
+    found = False
     for field, value in _fields(node):
         if isinstance(value, list):
             for n, one in enumerate(value):
-                value[n] = _paused(number, one)
+                value[n], waits = _paused(number, one)
+                found = found or waits
         else:
-            setattr(node, field, _paused(number, value))
+            new, waits = _paused(number, value)
+            setattr(node, field, new)
+            found = found or waits
+    return found
 
 
 def _fields(node: Any) -> Iterator[tuple[str, Any]]:
@@ -185,15 +193,15 @@ def _fields(node: Any) -> Iterator[tuple[str, Any]]:
                 yield field, value
 
 
-def _paused(number: int, node: Any) -> Any:
+def _paused(number: int, node: Any) -> tuple[Any, bool]:
     if not isinstance(node, _ast.AST):
-        return node
-    _pause_at_yields(number, node)
+        return node, False
+    found = _pause_at_yields(number, node)
     if not isinstance(node, _ast.Yield):
-        return node
+        return node, found
     value = node.value if node.value is not None else _at(_ast.Constant(None, None), node)
     node.value = _placed(_told("pause", number, value), node)
-    return _placed(_told("resume", number, node), node)
+    return _placed(_told("resume", number, node), node), True
 
 
 def _placed(call: Any, beside: Any) -> Any:

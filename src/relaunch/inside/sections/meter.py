@@ -42,6 +42,10 @@ class Meter:
         self._rusage: Any = None
         self._floor = 0
         """What `getrusage` never falls below: the peak of who started us, kept through exec."""
+        self._known = 0
+        """The record of the process, where it is never begun anew."""
+        self._lives = 5
+        """Programs close all files, daemons twice: so often we open ours again."""
         self.begin()
 
     def begin(self) -> None:
@@ -59,6 +63,8 @@ class Meter:
                 self._try_reset()
         except (OSError, ValueError):
             pass
+        if self.by != RESET:
+            self._clear = -1
         self.read()
 
     def read(self) -> None:
@@ -69,12 +75,20 @@ class Meter:
         try:
             # First, as a proof that these descriptors are still ours: programs close all.
             self.rss = int(_pread(self._statm, 80, 0).split(None, 2)[1]) * self._page
-            self.high = max(self._peak(), self.rss)
+            peak = self._peak()
             if self._clear >= 0:
                 _write(self._clear, b"5")
+            elif peak <= self._known:  # no new record: it was some other time
+                peak = 0
+            else:
+                self._known = peak
+            self.high = max(peak, self.rss)
         except (OSError, ValueError, IndexError):
             self._statm = self._status = self._clear = -1
             self.by = NOTHING if self._rusage is None else RUSAGE
+            self._lives -= 1
+            if self._lives > 0:
+                self.begin()
 
     def _peak(self) -> int:
         peak = self._record()
@@ -109,7 +123,7 @@ class Meter:
                 except OSError:
                     pass
         self._statm = self._status = self._clear = -1
-        self._floor = 0
+        self._floor = self._known = 0
 
 
 class Unheld(Meter):
@@ -137,6 +151,10 @@ class Unheld(Meter):
                     break
             if self.by == RESET:
                 _put("/proc/self/clear_refs", b"5")
+            elif self.high <= self._known:
+                self.high = self.rss
+            else:
+                self._known = self.high
         except (OSError, ValueError, IndexError):
             self.by = NOTHING
 

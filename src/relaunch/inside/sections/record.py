@@ -45,7 +45,10 @@ _DEAR_WINDOW_NS = 250_000
 """Where a reading costs more: of a GPU, and in a warm run."""
 _NEVER = 1 << 62
 _WARM = b"/inside/warm/main.py\0"
+SAMPLE = "RELAUNCH_SECTIONS_SAMPLE"
+"""Environment: seconds; so often memory is read besides, by a thread of ours."""
 clock = time.perf_counter_ns
+_sleep = time.sleep
 
 
 class Node:
@@ -121,6 +124,7 @@ class Recorder:
         self._start()
         if not self.is_warm:
             os.register_at_fork(after_in_child=self.begin_again)
+            self._sample()
         import atexit  # built into Python
 
         atexit.register(_at_exit, self)
@@ -145,6 +149,7 @@ class Recorder:
         self.meter.begin()
         self.gpu = Gpu()
         self._start()
+        self._sample()
         now = clock()
         for one in self.open:
             one.began = now
@@ -163,6 +168,22 @@ class Recorder:
                 one.gpu_high = gpu_high
         is_dear = gpu_high or self.is_warm
         self.due = clock() + (_DEAR_WINDOW_NS if is_dear else WINDOW_NS)
+
+    def _sample(self) -> None:
+        """Read the memory all the time, if that was asked: peaks are seen on every rung."""
+        try:
+            every = float(os.environ.get(SAMPLE) or 0)
+            if every > 0:
+                _thread.start_new_thread(self._watch, (os.getpid(), every))
+        except (ValueError, RuntimeError):
+            pass
+
+    def _watch(self, pid: int, every: float) -> None:
+        while os.getpid() == pid:
+            _sleep(every)
+            if self.open and not self.is_forked:
+                with self.lock:
+                    self.measure()
 
     def node(self, parent: Node, name: str) -> Node:
         """Return the section of this name below another, a new one if need be; with the lock."""
