@@ -75,6 +75,8 @@ class Recipe(Record):
     """What its snapshots may take together, as `4G` or `30%`; empty leaves it to the settings."""
     warm_idle_s: float = 0.0
     """Without use its snapshots end after so long; 0 leaves it to the settings."""
+    pdb: bool = False
+    """Open the debugger where it fails."""
     nan: bool = False
     """Stop at the first line of the project that makes a nan or an inf."""
     probes: tuple[Probe, ...] = ()

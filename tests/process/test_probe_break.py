@@ -65,3 +65,41 @@ def test_our_aliases_are_there_beside_the_persons_own(world):
     say(terminal, "pd sys.flags", r"\(Pdb\) ", at)
     terminal.kill()
     assert (world.home / ".pdbrc").read_text() == "alias mine p 6 * 7\n"
+
+
+def post_mortem(world, *command):
+    argv = [sys.executable, "-m", "relaunch", "--pdb", "--", *command]
+    env = {**world.env, "TMPDIR": tempfile.gettempdir()}
+    terminal = Terminal(argv, env, world.project)
+    return terminal, terminal.wait(r"\(Pdb\) ")
+
+
+@every_python
+def test_after_a_failure_the_debugger_opens_where_it_happened(world, python):
+    world.write("train.py", "def step(n):\n    half = n / 2\n    raise ValueError(n)\nstep(84)\n")
+    terminal, at = post_mortem(world, python, "train.py")
+    assert "ValueError: 84" in terminal.screen
+    at = say(terminal, "p half", r"42.0\s+\(Pdb\) ", at)
+    say(terminal, "q", r"exit 1 in", at)
+    assert terminal.process.wait(30) == 1
+
+
+@pytest.mark.parametrize("how", ["thread", "process", "pytest"])
+def test_it_opens_in_threads_children_and_tests(world, how):
+    world.write("work.py", f"""\
+import multiprocessing, threading
+def step(n):
+    half = n / 2
+    raise ValueError(n)
+if __name__ == "__main__":
+    kind = {{"thread": threading.Thread, "process": multiprocessing.Process}}[{how!r}]
+    one = kind(target=step, args=(84,))
+    one.start()
+    one.join()
+""")  # fmt: skip
+    world.write("test_work.py", "from work import step\ndef test_it():\n    step(84)\n")
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider"] if how == "pytest" else ["work.py"]
+    terminal, at = post_mortem(world, sys.executable, *command)
+    at = say(terminal, "p half", r"42.0\s+\(Pdb\) ", at)
+    say(terminal, "q", r"exit [01] in|exit 2 in", at)
+    terminal.process.wait(30)

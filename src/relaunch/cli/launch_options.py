@@ -75,6 +75,7 @@ OPTIONS = (
     Option(flags=("--ranked",), field="ranked", help="whole lines of each rank, with its number"),
     Option(flags=("--frozen",), field="frozen", help="run from a copy that edits cannot reach"),
     Option(flags=("--let-live",), field="let_live", help="let background processes outlive it"),
+    Option(flags=("--pdb",), field="pdb", help="open the debugger where it fails"),
     Option(flags=("--nan",), field="nan", help="stop at the first line that makes a nan or inf"),
     Option(
         flags=("--who-calls",),

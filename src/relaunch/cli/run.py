@@ -147,6 +147,7 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         frozen=values.get("frozen"),
         let_live=values.get("let_live"),
         nan=values.get("nan", False),
+        pdb=values.get("pdb", False),
         probes=_probes(values),
         unsaved="warn" if values.get("yes") else values.get("unsaved", ""),
         may_ask=both and not values.get("no_input"),

@@ -99,12 +99,15 @@ def _wrapped(theirs):
                 _keep(args.exc_value, name)
         except BaseException:
             pass
-        return theirs(args)
+        told = theirs(args)
+        _debug(args.exc_value)
+        return told
 
     return excepthook
 
 
 def _at_exit():
+    error = None
     try:
         error = getattr(sys, "last_exc", None)
         if error is None:
@@ -117,6 +120,18 @@ def _at_exit():
             _keep(error, "")
     except BaseException:
         pass
+    _debug(error)
+
+
+def _debug(error):
+    """Open the debugger where something failed, if that was asked for."""
+    if error is None or "_pytest" in sys.modules or sys.version_info < (3, 11):
+        return  # pytest opens one of its own
+    if os.environ.get("RELAUNCH_PDB"):
+        try:
+            _load("probe.pause").post_mortem(error, _directory)
+        except Exception:
+            pass
 
 
 def _keep(error=None, who=""):

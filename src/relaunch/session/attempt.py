@@ -9,7 +9,7 @@ import os
 
 from relaunch.errors import PlaceError, RelaunchError
 from relaunch.events import Announced, Finished, Measured, Warmed, Warned
-from relaunch.inside.protocol import capturing
+from relaunch.inside.protocol import PDB, capturing
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
@@ -347,6 +347,10 @@ class Attempt:
         if self.trial is None:
             return place.env
         found = {**place.env, "RELAUNCH_TRIAL": self.trial.path}
+        if self.recipe.pdb:
+            found[PDB] = "1"
+            # pytest catches what fails in a test, and has a debugger of its own for it.
+            found["PYTEST_ADDOPTS"] = f"{place.env.get('PYTEST_ADDOPTS', '')} --pdb".strip()
         capture = self.project.settings.capture
         if capture.enabled:
             secrets = facts.secret_names(place.env, self.project.settings.record.redact)

@@ -70,7 +70,7 @@ def _asked(recipe: Recipe, request: Request) -> Recipe:
               "let_live", "at", "warm_memory", "warm_idle_s")  # fmt: skip
     asked = {name: getattr(request, name) for name in fields}
     recipe = recipe.but(**{name: value for name, value in asked.items() if value is not None})
-    recipe = recipe.but(warm=request.warm, probes=request.probes, nan=request.nan)
+    recipe = recipe.but(warm=request.warm, probes=request.probes, nan=request.nan, pdb=request.pdb)
     if request.env:
         recipe = recipe.but(env={**recipe.env, **request.env})
     if request.timeout_s is not None:
@@ -156,6 +156,7 @@ def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
         **(_warm_json(recipe) if recipe.warm else {}),
         **({"probes": [_probe_json(one) for one in recipe.probes]} if recipe.probes else {}),
         **({"nan": True} if recipe.nan else {}),
+        **({"pdb": True} if recipe.pdb else {}),
         **({"typed": list(recipe.typed)} if recipe.typed else {}),
     }
 

@@ -35,6 +35,7 @@ class Request(Record):
     warm_idle_s: float | None = None
     probes: tuple[Probe, ...] = ()
     nan: bool = False
+    pdb: bool = False
     typed: tuple[str, ...] = ()
     """What `argv` was made of, by `rl py`."""
     unsaved: str = ""

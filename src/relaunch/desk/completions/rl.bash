@@ -15,7 +15,7 @@ _rl() {
     esac
     case $verb in
     ''|run)
-        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -36,7 +36,7 @@ _rl() {
         esac
         ;;
     warm)
-        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         words='status stop'
         case $prev in
         --at) values='file' ;;
@@ -57,7 +57,7 @@ _rl() {
         esac
         ;;
     probe)
-        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --if) values='text' ;;
         --every) values='text' ;;
@@ -82,7 +82,7 @@ _rl() {
         esac
         ;;
     shapes)
-        options='-h --help --check --dry-run --undo --also --args --line-length -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --check --dry-run --undo --also --args --line-length -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --also) values='command' ;;
         --line-length) values='text' ;;
@@ -103,7 +103,7 @@ _rl() {
         esac
         ;;
     where)
-        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
@@ -122,7 +122,7 @@ _rl() {
         esac
         ;;
     py)
-        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;

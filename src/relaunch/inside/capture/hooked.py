@@ -16,8 +16,15 @@ def called(error: BaseException | None, who: str, reports: str, allowed: str) ->
         return
     from relaunch.inside.capture import workers
 
+    def failed(error: BaseException, who: str) -> None:
+        _keep(error, who, reports, allowed, 1)
+        if _environ().get("RELAUNCH_PDB"):
+            from relaunch.inside.probe.pause import post_mortem
+
+            post_mortem(error, reports)
+
     try:
-        workers.watch(lambda error, who: _keep(error, who, reports, allowed, 1))
+        workers.watch(failed)
     except Exception:
         pass
 

@@ -14,7 +14,7 @@ from relaunch.inside.probe.chain import program_frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import Any
 
 ALIASES = (
@@ -49,10 +49,14 @@ def debug_here(folder: str) -> None:
             terminal.keep()
 
 
-def post_mortem(error: BaseException, tb: TracebackType, folder: str) -> None:
-    """Open the debugger where an exception was raised."""
+def post_mortem(error: BaseException, folder: str) -> None:
+    """Open the debugger where an exception was raised, after it was shown."""
+    tb = error.__traceback__
+    if tb is None or isinstance(error, (SystemExit, KeyboardInterrupt)):
+        return
     with Terminal(folder) as terminal:
         debugger = terminal.debugger()
+        sys.stdout.flush()
         sys.stderr.flush()
         debugger.reset()
         debugger.interaction(None, error if sys.version_info >= (3, 13) else tb)
