@@ -308,3 +308,12 @@ def test_the_trial_says_what_was_asked(train):
     (probe,) = shown["start"]["probes"] if "start" in shown else shown["probes"]
     assert probe["exprs"] == ["y"]
     assert probe["condition"] == "y > 0"
+
+
+@every_python
+def test_an_interrupt_ends_the_program_as_ever(world, python):
+    world.write("stop.py", "import os, signal\nx = 1\nos.kill(os.getpid(), signal.SIGINT)\n")
+    plain = world.rl("-q", "--", python, "stop.py")
+    done = world.rl("probe", "-q", "stop.py:2", "x", "--", python, "stop.py")
+    assert done.returncode == plain.returncode == -2
+    assert done.stderr == f"stop.py:2 x=1\n{plain.stderr}"

@@ -203,7 +203,11 @@ class Engine:
             new = self._code_instead(code) if names is not None and is_hidden else None
             if new is not None and memory.make_empty(code):
                 hook.__cantrace__ = False
-                exec(new, names)
+                try:
+                    exec(new, names)
+                except KeyboardInterrupt:
+                    _die_of_interrupt()
+                    raise
 
         memory.hide(about_to)
         hook: Any = about_to
@@ -227,6 +231,14 @@ class Engine:
                     code = self.probed(file.read(), path)
                 if code is not None:
                     swap(code, vars(module))
+
+
+def _die_of_interrupt() -> None:
+    """Have Python end as one that was interrupted: it notes that only of text that it runs."""
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        pass
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
