@@ -581,9 +581,9 @@ for _ in range(6):
         written += 1
         temp = project.write("now.skip", f"n = {written}\n")
         temp.rename(project.top / "now.py")
-    for process in running:
-        out, _ = process.communicate()
-        assert process.returncode == 0
+    told = [process.communicate()[0] for process in running]
+    assert [process.returncode for process in running] == [0] * 8
+    for out in told:
         for line in out.splitlines():
             back = given(project, from_json(loads(line)), tmp_path)
             assert set(back) - {"now.py"} == {"train.py", "pkg", "pkg/model.py", ".gitignore"}

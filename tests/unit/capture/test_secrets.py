@@ -2,7 +2,7 @@
 
 import pickle
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from relaunch.inside.capture.secrets import Secrets, is_secret
@@ -11,14 +11,15 @@ secrets = st.text(st.characters(codec="utf-8", exclude_characters="<>*"), min_si
 
 
 @given(secrets, st.text(max_size=20), st.text(max_size=20))
+@example("0" * 8, "0" * 8, "0" * 32)  # "0" is also the byte that tells a length of 48
 def test_a_secret_is_gone_and_the_pickle_still_loads(secret, before, after):
     found = Secrets({"TOKEN": secret}, ["TOKEN"])
     value = {"key": [secret, before + secret + after, 5]}
     data = pickle.dumps(value)
     hidden = found.hide(data)
     assert len(hidden) == len(data)
-    assert secret.encode() not in hidden
     loaded = pickle.loads(hidden)
+    assert not any(secret in text for text in loaded["key"][:2])
     assert loaded["key"][2] == 5
     assert [*found.table.values()] == ["TOKEN"]
     for word in found.table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
 _WORDS = (
@@ -22,6 +22,11 @@ _LEAST_MAYBE = 16
 _LEAST_WITHIN = 8
 """A secret this long is found within other strings too; a shorter one only as a whole string."""
 _LEAST = 4
+_HEADERS = {
+    "SHORT_BINUNICODE": 2, "BINUNICODE": 5, "BINUNICODE8": 9,
+    "SHORT_BINBYTES": 2, "BINBYTES": 5, "BINBYTES8": 9, "BYTEARRAY8": 9,
+}  # fmt: skip
+"""Pickle's instructions for strings: the bytes before the string itself."""
 _DEPTH, _MOST_LOOKED_AT = 4, 20_000
 
 
@@ -64,20 +69,21 @@ class Secrets:
                     todo.append((value, depth + 1))
 
     def hide(self, data: bytes) -> bytes:
-        """Return pickled data with words of equal length where secrets stood."""
-        for value, name in self._ordered():
-            raw = value.encode("utf-8", "surrogatepass")
-            word = self._word(name, len(raw))
-            if len(raw) >= _LEAST_WITHIN:
-                found = raw in data
-                data = data.replace(raw, word)
-            else:
-                short = b"\x8c" + bytes([len(raw)])  # how pickle begins such a string
-                found = short + raw in data
-                data = data.replace(short + raw, short + word)
-            if found:
-                self.table[word.decode("ascii")] = name
-        return data
+        """Return pickled data with words of equal length where secrets stood in its strings."""
+        known = [(value.encode("utf-8", "surrogatepass"), name) for value, name in self._ordered()]
+        known = [(raw, name) for raw, name in known if raw in data]
+        if not known:
+            return data
+        hidden = bytearray(data)
+        for begin, end in _strings(data):
+            text = data[begin:end]
+            for raw, name in known:
+                if raw == text or (len(raw) >= _LEAST_WITHIN and raw in text):
+                    word = self._word(name, len(raw))
+                    self.table[word.decode("ascii")] = name
+                    text = text.replace(raw, word)
+            hidden[begin:end] = text
+        return bytes(hidden)
 
     def hide_raw(self, data: Any) -> Any:
         """Return the memory of an array without the long secrets in it."""
@@ -127,6 +133,18 @@ def is_secret(name: str, value: str) -> bool:
         return True
     is_maybe = low in _MAYBE or low.endswith(("_token", "_pwd", "_pass"))
     return is_maybe and len(value) >= _LEAST_MAYBE and " " not in value and "\n" not in value
+
+
+def _strings(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the strings of a pickle begin and end: the bytes before one tell its length."""
+    import pickletools
+
+    begun = -1
+    for opcode, _, at in pickletools.genops(data):
+        if begun >= 0:
+            yield begun, at or 0
+        header = _HEADERS.get(opcode.name)
+        begun = -1 if header is None else (at or 0) + header
 
 
 def _attributes(thing: Any) -> dict[str, Any]:

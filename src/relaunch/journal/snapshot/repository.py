@@ -108,8 +108,8 @@ class Repository:
     def mend(self) -> None:
         """Write all but the objects anew. `git init` would cost a process and read templates."""
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        if not os.path.isdir(self.path):
-            os.mkdir(self.path, 0o700)  # it may hold files that others cannot read in the project
+        # It may hold files that others cannot read in the project. Another may make it meanwhile.
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
         for folder in ("objects/info", "objects/pack", "refs", "info", "roots"):
             os.makedirs(os.path.join(self.path, folder), mode=0o700, exist_ok=True)
         config = _CONFIG.format(version=int(self.sha256)) + (_SHA256 if self.sha256 else "")
