@@ -50,10 +50,11 @@ three = None
 print(reference())
 atexit.unregister(goodbye)
 atexit.register(goodbye, "last")
-gc.collect()
 cycle = Thing("cycle")
 cycle.me = cycle
+watched = weakref.ref(cycle)
 del cycle
-print(gc.collect() > 0)
+gc.collect()
+print(watched() is None)
 two = Thing("new two")
 print("end", Thing.alive)
