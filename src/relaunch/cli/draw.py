@@ -347,10 +347,12 @@ def size(count: float) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Say `1 file`, `3 files`, `2 copies`, `2 processes`."""
+    """Say `1 file`, `3 files`, `2 copies`, `2 replays`, `2 processes`."""
     if count == 1:
         return f"1 {noun}"
-    many = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun[-1] == "s" else "s")
+    many = noun + ("es" if noun[-1] == "s" else "s")
+    if noun[-1] == "y" and noun[-2] not in "aeiou":
+        many = noun[:-1] + "ies"
     return f"{count:,} {many}"
 
 

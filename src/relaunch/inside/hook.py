@@ -116,7 +116,7 @@ def _at_exit():
             _report()["failed"](error, None, getattr(sys, "last_traceback", None))
         if _src:
             _report()["exiting"]()
-        if error is not None:
+        if error is not None and not hasattr(sys, "_relaunch_kept"):  # the plugin of pytest did
             _keep(error, "")
     except BaseException:
         pass

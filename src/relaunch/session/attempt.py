@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 class Attempt:
     """One recipe on its way through a trial. Used once: `run()`."""
 
+    by = ""
+    """Who ran it, where that was not rl."""
+
     def __init__(
         self,
         project: Project,
@@ -206,6 +209,8 @@ class Attempt:
         start["project"] = self.project.home.project
         start["note"] = mask_text(self.note, self._secret_texts)
         start["unsaved"] = list(self.unsaved)
+        if self.by:
+            start["by"] = self.by
         start["env"] = facts.environment(env, allow=record.env, redact=record.redact, salt=salt)
         start["host"] = facts.host()
         start["doubts"] = self._doubts(env, python)

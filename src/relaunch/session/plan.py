@@ -79,7 +79,7 @@ def _asked(recipe: Recipe, request: Request) -> Recipe:
 
 
 def last_trial(project: Project, *, warm: bool = False) -> Trial | None:
-    """Return the trial that began last in this work tree; worktrees share a journal.
+    """Return the trial that rl began last in this work tree; worktrees share a journal.
 
     With `warm`, the last warm one, if there is one.
     """
@@ -91,6 +91,9 @@ def last_trial(project: Project, *, warm: bool = False) -> Trial | None:
             trial = journal.load(trial_id)
         except JournalError:
             trial_id, steps = before(journal.ids(), trial_id), steps + 1
+            continue
+        if trial.start.get("by"):
+            trial_id, steps = trial.start.get("previous", ""), steps + 1
             continue
         newest = newest or trial
         if trial.start.get("project") == project.home.project:

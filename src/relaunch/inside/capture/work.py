@@ -145,6 +145,7 @@ class Work:
         self.files = {*mine.values(), *(kept.file for kept in frames)}
         main = sys.modules.get("__main__")
         spec = getattr(main, "__spec__", None)
+        guarded = _guarded()
         return {
             "schema": CAPTURE_SCHEMA,
             "when": time.time(),
@@ -158,8 +159,9 @@ class Work:
                 "executable": sys.executable,
                 "version": ".".join(map(str, sys.version_info[:3])),
                 "options": _options(),
-                "path": [entry for entry in sys.path if isinstance(entry, str)],
+                "path": _path(guarded),
             },
+            "guarded": guarded,
             "cwd": _cwd(),
             "environ": self._environ(),
             "argv": [word for word in getattr(sys, "argv", ()) if isinstance(word, str)],
@@ -285,6 +287,27 @@ def _write_all(fd: int, data: Any) -> None:
 def _is_rewritten(name: str) -> bool:
     """Tell whether pytest gave the asserts of a module its own words."""
     return "@pytest_ar" in getattr(sys.modules.get(name), "__dict__", {})
+
+
+def _guarded() -> dict[str, str]:
+    """Return the packages that a guard of ours finds, each with its folder or file."""
+    found: dict[str, str] = {}
+    for finder in sys.meta_path:
+        if type(finder).__name__ in ("SourceGuard", "Front"):
+            for name, folder in finder.places.items():  # type: ignore[attr-defined]
+                found[name] = f"{folder}/{name.rpartition('.')[2]}"
+    return found
+
+
+def _path(guarded: dict[str, str]) -> list[str]:
+    """Return the import path as it would have to be without a guard."""
+    folders: list[str] = []
+    for name, path in guarded.items():
+        for _ in name.split("."):
+            path = path.rpartition("/")[0]
+        folders.append(path)
+    given = [entry for entry in sys.path if isinstance(entry, str)]
+    return [*dict.fromkeys(one for one in folders if one not in given), *given]
 
 
 def _options() -> list[str]:

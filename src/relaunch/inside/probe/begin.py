@@ -14,23 +14,33 @@ from relaunch.inside.probe.voice import Voice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
 def begin(path: str) -> None:
-    """Probe this process as the file at `path` says."""
+    """Probe this process as the file at `path` says, to its end."""
+    import atexit  # built into Python
+
+    atexit.register(probe(path, Voice(path.rpartition("/")[0])))
+
+
+def probe(path: str, voice: Voice) -> Callable[[], None]:
+    """Probe this process as the file at `path` says; returns what to call when it is over."""
     spec = read(path)
     folder = path.rpartition("/")[0]
     notes = Notes(folder)
     notes.add("began", argv=[*sys.orig_argv], python=sys.version.partition(" ")[0])
     counts = Counts(folder, len(spec["probes"]))
-    runtime = Runtime(spec["probes"], voice=Voice(folder), counts=counts, notes=notes)
+    runtime = Runtime(spec["probes"], voice=voice, counts=counts, notes=notes)
     runtime.look = Look(runtime, opens_debugger=bool(spec.get("opens_debugger")))
     Engine(runtime, spec.get("roots", ())).install()
-    import atexit  # built into Python
-
     script = os.path.realpath(sys.argv[0]) if sys.argv else ""
-    atexit.register(at_exit, spec["probes"], notes, script)
+
+    def over() -> None:
+        at_exit(spec["probes"], notes, script)
+
+    return over
 
 
 def at_exit(probes: Any, notes: Notes, script: str) -> None:

@@ -10,6 +10,7 @@ import pickle
 import sys
 import zlib
 
+from relaunch.inside import guard
 from relaunch.inside.capture import randoms, rebuild
 from relaunch.inside.replay import modules
 from relaunch.inside.replay.edits import Edits
@@ -62,6 +63,8 @@ class Capture:
         sys.path_importer_cache.clear()  # `lib` is another folder from here
         for name in self.facts["modules"]:
             sys.modules.pop(name, None)  # a library of that name, where the user has another
+        guarded = self.facts.get("guarded", {})
+        guard.install([f"{name}={self.here(path)}" for name, path in guarded.items()])
         modules.load_from(self._code_of_module)
         rebuild.session.module = self.module
         rebuild.session.code = self.code
