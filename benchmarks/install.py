@@ -60,7 +60,7 @@ def relaunch(python: str) -> Path:
 
     Those hold nothing else; the setuptools that `venv` adds before 3.12 slows every start there.
     """
-    stamp = _digest_of_the_source()
+    stamp = digest_of_the_source()
     return venv("relaunch", python, [str(CHECKOUT)], stamp=stamp, without=("setuptools",))
 
 
@@ -118,7 +118,7 @@ def _version(python: str) -> str:
     return subprocess.check_output([python, "-VV"], text=True)
 
 
-def _digest_of_the_source() -> str:
+def digest_of_the_source() -> str:
     digest = hashlib.sha256()
     files = [CHECKOUT / "pyproject.toml"]
     for room in ("src", "bin"):

@@ -536,9 +536,6 @@ def test_an_unused_plugin_loads_next_to_nothing(failing):
         "relaunch.inside",
         "relaunch.inside.front",
         "relaunch.inside.guard",
+        "relaunch.inside.layout",
         "relaunch.pytest_plugin",
-        "relaunch.pytest_plugin.checkout",
-        "relaunch.trial",
-        "relaunch.trial.place",
-        "relaunch.trial.place.layout",
     ]

@@ -11,6 +11,7 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 
 from relaunch.inside.guard import SourceGuard
+from relaunch.inside.layout import BUILD_FILES, build_text, import_root, packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +24,44 @@ _GENERATED = (b"generated", b"do not edit", b"automatically")
 _SAYS_SO_WITHIN = 2000
 
 
+def front_of(root: str) -> Front | None:
+    """Return the guard for the checkout around `root`; None where there is nothing to import."""
+    checkout = _checkout(root)
+    if not checkout:
+        return None
+    found = {
+        name: path
+        for name, path in packages(checkout).items()
+        if name.partition(".")[0] not in sys.stdlib_module_names
+    }
+    if not found:
+        return None
+    flat = [name for name, path in found.items() if import_root(name, path) == checkout]
+    text = build_text(checkout) if flat else ""
+    doubtful = [name for name in flat if f'"{name}"' not in text and f"'{name}'" not in text]
+    return Front(found, doubtful=doubtful)
+
+
+def _checkout(folder: str) -> str:
+    """Return the nearest folder that can be installed, no further out than the repository."""
+    while True:
+        if any(os.path.exists(os.path.join(folder, name)) for name in BUILD_FILES):
+            return folder
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return ""
+        folder = parent
+
+
 class Front(SourceGuard):
     """The first finder of imports; answers for the packages of one checkout."""
 
-    def __init__(self, packages: Mapping[str, str], *, sure: Iterable[str] = ()) -> None:
-        """Take package to its folder or file; `sure` ones win over anything of their name."""
+    def __init__(self, packages: Mapping[str, str], *, doubtful: Iterable[str] = ()) -> None:
+        """Take package to its folder or file; `doubtful` ones win over copies of them only."""
         super().__init__({name: os.path.dirname(path) for name, path in packages.items()})
-        self._sure = frozenset(sure)
+        self._doubtful = frozenset(doubtful)
         self._namespaces: dict[str, str] = {}
         """Package without an `__init__` to the folder that has it."""
         for name, folder in self.places.items():
@@ -82,7 +114,7 @@ class Front(SourceGuard):
         theirs = self._other(name, path)
         if theirs is None or _is_same(ours, theirs):
             return ours
-        if name not in self._sure and not _is_copy(ours, theirs):
+        if name in self._doubtful and not _is_copy(ours, theirs):
             del self.places[name]  # another package that happens to have this name
             return None
         twin = _file(theirs)

@@ -73,7 +73,7 @@ class Session:
 
     def lead_imports(self) -> None:
         """Have the packages of this checkout imported from it."""
-        from relaunch.pytest_plugin.checkout import front_of
+        from relaunch.inside.front import front_of
 
         self.front = front_of(str(self.config.rootpath))
         if self.front is not None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
+from relaunch.inside.layout import import_root, packages
 from relaunch.trial.place.interpreter import Interpreter as Interpreter
 from relaunch.trial.place.interpreter import find_start
 from relaunch.trial.place.interpreter import interpreter as interpreter
-from relaunch.trial.place.layout import import_root, packages
 from relaunch.trial.place.syspath import import_path, provider
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import PlaceError
-from relaunch.trial.place.layout import import_root, packages
+from relaunch.inside.layout import import_root, packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

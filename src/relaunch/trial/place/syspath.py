@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from relaunch.inside.layout import build_text
 from relaunch.record import Record
-from relaunch.trial.place.layout import build_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

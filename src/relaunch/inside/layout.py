@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-_BUILD_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+BUILD_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 _DECLARED_FOLDERS = ("lib", "python", "source", "packages")
 _NEVER_THE_PACKAGE = frozenset(
     (
@@ -51,7 +51,7 @@ def _roots(checkout: str) -> list[str]:
 def build_text(checkout: str) -> str:
     """Return the text of the files that say how the checkout is built."""
     texts = []
-    for name in _BUILD_FILES:
+    for name in BUILD_FILES:
         try:
             with open(os.path.join(checkout, name), encoding="utf-8", errors="replace") as file:
                 texts.append(file.read(1 << 18))
