@@ -202,18 +202,17 @@ class Engine:
             names = _names_of_run(code)
             new = self._code_instead(code) if names is not None and is_hidden else None
             if new is not None and memory.make_empty(code):
-                hook.__cantrace__ = False
+                memory.let_trace(True)
                 try:
                     exec(new, names)
                 except KeyboardInterrupt:
                     _die_of_interrupt()
                     raise
+                finally:
+                    memory.let_trace(False)
 
         memory.hide(about_to)
-        hook: Any = about_to
-        # What runs below a hook is traced only so; after that it would but slow tracers down.
-        hook.__cantrace__ = True
-        sys.addaudithook(hook)
+        sys.addaudithook(about_to)
 
     def _code_instead(self, code: CodeType) -> CodeType | None:
         try:

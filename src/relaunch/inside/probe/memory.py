@@ -25,6 +25,14 @@ _READ_WRITE, _SHARED = 3, 1
 _mmap = ctypes.CDLL(None).mmap
 _mmap.restype = ctypes.c_void_p
 _mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_thread = ctypes.pythonapi.PyThreadState_Get
+_thread.restype = ctypes.c_void_p
+_trace, _trace_not = (
+    ctypes.pythonapi.PyThreadState_LeaveTracing,
+    ctypes.pythonapi.PyThreadState_EnterTracing,
+)
+for _call in (_trace, _trace_not):
+    _call.restype, _call.argtypes = None, [ctypes.c_void_p]
 _EMPTY = compile("", "", "exec").co_code
 """A module that does nothing: begin, then return None in one step or two."""
 
@@ -64,7 +72,7 @@ def _reserve(fd: int, size: int) -> None:
 def hide(function: Any) -> bool:
     """Take a function's frames out of every traceback and stack; False where that cannot be.
 
-    It must not return while a debugger looks: 3.12 would tell that of the frame below.
+    It must not return while a debugger looks, who would take that for an end of the frame below.
     """
     if not is_known():
         return False
@@ -76,6 +84,14 @@ def hide(function: Any) -> bool:
     # Its last instruction, where no frame waits; 3.12 hangs over code that has none to be seen.
     seen.value = len(code.co_code) // 2 - 1
     return True
+
+
+def let_trace(yes: bool) -> None:
+    """Have tracers hear of what runs below an audit hook, or no longer, as ever.
+
+    They must not hear of a hidden function itself: 3.11 tells them of its end, not its beginning.
+    """
+    (_trace if yes else _trace_not)(_thread())
 
 
 def _is_hidden() -> bool:
