@@ -126,9 +126,9 @@ def _ask(folder, file) -> tuple[str, int]:
     tree = lines.parse(file.read_bytes(), str(file))
     found = []
     for line in lines.lines_with_code(tree):
-        common = {"file": str(file), "line": line}
-        found.append(Probe(kind="count", label="before", **common))
-        found.append(Probe(kind="peek", after=True, exprs=("1",), last=1, label="after", **common))
+        found.append(Probe(kind="count", file=str(file), line=line, label="before"))
+        found.append(Probe(kind="peek", file=str(file), line=line, after=True, exprs=("1",),
+                           last=1, label="after"))  # fmt: skip
     return write_asked(str(folder), found), len(found)
 
 
