@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import elsewhere, peeks, plugin, shapes
+from benchmarks import elsewhere, peeks, plugin, replays, shapes
 from benchmarks.command import Benchmark
 
 PROBE = Benchmark(
@@ -17,6 +17,7 @@ PROBE = Benchmark(
         "tensor": peeks.of_a_tensor,
         "elsewhere": elsewhere.of_a_loop,
         "shapes": shapes.of_a_model,
+        "replay": replays.of_a_model,
         "plugin": plugin.of_a_run,
     },
     rounds=15,

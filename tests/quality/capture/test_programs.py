@@ -1,6 +1,5 @@
 """Programs that fail: as without us to whoever looks, and replayed with the same words and line."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ def test_they_do_so_on_the_other_pythons(tmp_path, version):
     assert exact == len(rows), "\n".join(rows)
 
 
-def test_programs_with_torch_replay_the_same_and_far_sooner(tmp_path):
+def test_programs_with_torch_replay_the_same(tmp_path):
     python = python_with_torch()
     failed = [
         Failed(name, tmp_path / str(number), files)
@@ -73,15 +72,3 @@ def test_programs_with_torch_replay_the_same_and_far_sooner(tmp_path):
         exact += is_exact(tried)
     tell("programs with torch and numpy", rows, exact)
     assert exact >= LEAST_RATE * len(rows), "\n".join(rows)
-    _assert_far_sooner(python, failed[0])
-
-
-def _assert_far_sooner(python: str, failed: Failed) -> None:
-    began = time.monotonic()
-    failed.run(python, ["prog.py"], kept=False)
-    program_s = time.monotonic() - began
-    tried = failed.found()
-    assert tried is not None
-    assert tried.replayed.warm
-    print(f"program {program_s:.2f} s, replay {tried.replayed.took_s:.3f} s")
-    assert tried.replayed.took_s * 10 < program_s
