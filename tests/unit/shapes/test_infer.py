@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tests import arrays, looking
 
 from relaunch.inside.shapes.sites import functions_of
+from relaunch.trial.shapes.choose import Words, choose
 from relaunch.trial.shapes.seen import Call
+from relaunch.trial.shapes.sides import Side
 from relaunch.trial.shapes.source import Source
 
 ATTENTION = """\
@@ -81,6 +83,11 @@ def test_a_number_that_two_names_have_is_written_as_a_number_and_told(tmp_path):
     (row,) = [row for row in found.rows if row.line == 3]
     assert row.doubts == (("6", ("B", "heads")),)
     assert row.steady == (("9", 9),)
+
+
+def test_a_number_that_was_written_before_is_in_no_doubt_of_itself():
+    choice = choose([(16, {})], Side("16", sure=False), Words(nearness={}))
+    assert (choice.text, choice.doubts) == ("16", ())
 
 
 def test_another_size_tells_two_names_apart(tmp_path):

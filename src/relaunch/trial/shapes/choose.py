@@ -71,7 +71,8 @@ def choose(seen: Seen, hint: Side | None, words: Words) -> Choice:
             return Choice(text=hint.text, is_sure=True)
         is_told = hint.text.isidentifier() or hint.text in (*words.sums, *words.far_sums)
         if not is_told:  # a product that one number fits, and nobody wrote
-            return Choice(text=str(first), doubts=(hint.text, *fitting), size=first)
+            doubts = tuple(one for one in (hint.text, *fitting) if one != str(first))
+            return Choice(text=str(first), doubts=doubts, size=first)
         others = [name for name in fitting if name not in (hint.text, *names_in(hint.text))]
         return Choice(text=hint.text, doubts=tuple(others), size=first)
     if is_steady:
