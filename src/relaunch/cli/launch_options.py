@@ -129,6 +129,12 @@ def parse(
     return values, command
 
 
+def wants_help(words: Sequence[str]) -> bool:
+    """Tell whether help is asked for, and not of the command behind `--`."""
+    own = words[: words.index("--")] if "--" in words else words
+    return "-h" in own or "--help" in own
+
+
 def parse_with_words(
     words: Sequence[str], options: Sequence[Option], rl: str
 ) -> tuple[dict[str, Any], list[str], tuple[str, ...] | None]:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import OPTIONS, Option, parse_with_words, seconds, whole_number
+from relaunch.cli.launch_options import (
+    OPTIONS,
+    Option,
+    parse_with_words,
+    seconds,
+    wants_help,
+    whole_number,
+)
 from relaunch.cli.launch_options import arguments as launch_arguments
 from relaunch.cli.places import (
     check_expression,
@@ -11,7 +18,7 @@ from relaunch.cli.places import (
     natural_expressions,
     read_place,
 )
-from relaunch.cli.run import Lines, leave, prepare, request_of
+from relaunch.cli.run import leave, lines_of, prepare, request_of
 from relaunch.errors import UsageError
 from relaunch.recipe import Probe
 from relaunch.session.project import open_project
@@ -72,15 +79,13 @@ def main(args: Namespace) -> int:
 
 def quick(words: list[str]) -> int | None:
     """Run it all without argparse, but for the help."""
-    own = words[: words.index("--")] if "--" in words else words
-    if {"-h", "--help"} & set(own):
+    if wants_help(words):
         return None
     values, asked, command = parse_with_words(words, PROBE_OPTIONS, "rl probe")
     probes = read_probes(asked, values)
     request = request_of(values, command)
     request = request.but(probes=(*probes, *request.probes))
-    lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
-    lines.quiet = request.quiet
+    lines = lines_of(values)
     attempt = prepare(open_project(), request, lines)
     outcome = attempt.run()
     if attempt.seen is not None:

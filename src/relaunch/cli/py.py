@@ -6,7 +6,7 @@ import os
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import OPTIONS, Option, option_arguments, parse
-from relaunch.cli.run import Lines, request_of, run_request
+from relaunch.cli.run import lines_of, request_of, run_request
 from relaunch.errors import UsageError
 from relaunch.session.oneliner import prepare_line
 from relaunch.session.project import open_project
@@ -58,8 +58,8 @@ def quick(words: list[str]) -> int | None:
     ready = prepare_line(project, line, rest, request)
     if values.get("show"):
         return _show(ready, as_json=values.get("json", False))
-    lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
-    lines.quiet, lines.brief = request.quiet, True
+    lines = lines_of(values)
+    lines.brief = True
     # What a project resets before a launch is not meant for a glance at something.
     resets = () if request.resets is None else request.resets
     typed = ("rl", "py", *(("--",) if line.startswith("-") else ()), line, *rest)

@@ -26,7 +26,7 @@ __all__ = ["EXAMPLES", "arguments", "launch", "main"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from relaunch.events import Event
@@ -59,9 +59,15 @@ def launch(words: Sequence[str]) -> int:
     values, command = parse(words)
     request = request_of(values, command)
     project = open_project()
-    lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
-    lines.quiet = request.quiet
+    lines = lines_of(values)
     return run_request(project, request, lines)
+
+
+def lines_of(values: Mapping[str, Any]) -> Lines:
+    """Return what draws the events, as the options say."""
+    lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
+    lines.quiet = values.get("quiet", False)
+    return lines
 
 
 def run_request(project: Project, request: Request, lines: Lines) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import OPTIONS, Option, parse_with_words, whole_number
+from relaunch.cli.launch_options import OPTIONS, Option, parse_with_words, wants_help, whole_number
 from relaunch.cli.launch_options import arguments as launch_arguments
 from relaunch.cli.places import read_place
-from relaunch.cli.run import Lines, leave, prepare, request_of
+from relaunch.cli.run import leave, lines_of, prepare, request_of
 from relaunch.errors import UsageError
 from relaunch.recipe import Probe
 from relaunch.session import shapes
@@ -73,8 +73,7 @@ def main(args: Namespace) -> int:
 
 def quick(words: list[str]) -> int | None:
     """Run it all without argparse, but for the help."""
-    own = words[: words.index("--")] if "--" in words else words
-    if {"-h", "--help"} & set(own):
+    if wants_help(words):
         return None
     values, asked, command = parse_with_words(words, SHAPES_OPTIONS, "rl shapes")
     _check(values, asked, command)
@@ -172,13 +171,12 @@ class _Run:
         self._trial: Trial | None = None
         self._argv: tuple[str, ...] = ()
         self._width = whole_number(values["width"], "--line-length") if "width" in values else 0
-        self._lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
+        self._lines = lines_of(values)
 
     def run(self, commands: Sequence[tuple[str, ...] | None]) -> int:
         outcomes: list[Outcome] = []
         for command in commands:
             request = request_of(self._values, command).but(probes=self._probes)
-            self._lines.quiet = request.quiet
             attempt = prepare(open_project(), request, self._lines)
             self._argv = attempt.recipe.argv
             outcomes.append(attempt.run())

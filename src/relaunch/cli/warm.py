@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import OPTIONS, Option, memory, nearest, parse, seconds
+from relaunch.cli.launch_options import OPTIONS, Option, memory, nearest, parse, seconds, wants_help
 from relaunch.cli.launch_options import arguments as launch_arguments
-from relaunch.cli.run import Lines, leave, prepare, request_of
+from relaunch.cli.run import leave, lines_of, prepare, request_of
 from relaunch.errors import UsageError
 from relaunch.events import Warned
 from relaunch.journal.home import find_home
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from relaunch.cli.run import Lines
     from relaunch.outcome import Outcome
     from relaunch.session.attempt import Attempt
 
@@ -81,11 +82,10 @@ def main(args: Namespace) -> int:
 
 def quick(words: list[str]) -> int | None:
     """Run it all without argparse, but for the help."""
-    own = words[: words.index("--")] if "--" in words else words
-    if {"-h", "--help"} & set(own):
+    if wants_help(words):
         return None
-    if own and own[0] in _WORDS:
-        return _ask_hosts(own[0], own[1:])
+    if words and words[0] in _WORDS:
+        return _ask_hosts(words[0], words[1:])
     alone = len(words) == 1 and not words[0].startswith("-")
     if alone and (near := nearest(words[0], _WORDS)):
         raise UsageError(f"no word `{words[0]}`; did you mean {near}?", hint=f"rl warm {near}")
@@ -98,8 +98,7 @@ def launch(words: Sequence[str]) -> int:
     at = tuple(place(text) for text in values["at"]) if "at" in values else None
     request = request_of(values, command).but(warm=True, at=at, **_allowance(values))
     project = open_project()
-    lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
-    lines.quiet = request.quiet
+    lines = lines_of(values)
     after = _verifier(lines) if values.get("verify") else lambda *_: True
     if values.get("watch"):
         from relaunch.cli.saves import relaunch_on_saves

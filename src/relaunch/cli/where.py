@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import OPTIONS, parse_with_words
+from relaunch.cli.launch_options import OPTIONS, parse_with_words, wants_help
 from relaunch.cli.launch_options import arguments as launch_arguments
 from relaunch.cli.places import looks_like_place, read_place
-from relaunch.cli.run import Lines, leave, prepare, request_of
+from relaunch.cli.run import leave, lines_of, prepare, request_of
 from relaunch.errors import UsageError
 from relaunch.inside.probe import lines as places
 from relaunch.recipe import Probe
@@ -50,8 +50,7 @@ def main(args: Namespace) -> int:
 
 def quick(words: list[str]) -> int | None:
     """Run it all without argparse, but for the help."""
-    own = words[: words.index("--")] if "--" in words else words
-    if {"-h", "--help"} & set(own):
+    if wants_help(words):
         return None
     values, asked, command = parse_with_words(words, WHERE_OPTIONS, "rl where")
     if not asked:
@@ -73,8 +72,7 @@ def quick(words: list[str]) -> int | None:
         questions.append((number, around))
     request = request_of(values, command)
     request = request.but(probes=(*probes, *request.probes))
-    lines = Lines(json=values.get("json", False), color=values.get("color", "auto"))
-    lines.quiet = request.quiet
+    lines = lines_of(values)
     attempt = prepare(open_project(), request, lines)
     outcome = attempt.run()
     code = leave(outcome)
