@@ -25,12 +25,16 @@ class Notes:
         """Note one thing; where nothing can be written, nothing is noted."""
         text: str = to_json({"what": what, **facts})  # type: ignore[no-untyped-call]
         line = text.encode("ascii", "replace") + b"\n"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        append(f"{self.folder}/{os.getpid()}{ENDING}", line)
+
+
+def append(path: str, data: bytes) -> None:
+    """Write at the end of a file of ours; where nothing can be written, nothing is."""
+    try:
+        fd = _open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            fd = _open(f"{self.folder}/{os.getpid()}{ENDING}", flags, 0o600)
-            try:
-                _write(fd, line)
-            finally:
-                _close(fd)
-        except OSError:
-            pass
+            _write(fd, data)
+        finally:
+            _close(fd)
+    except OSError:
+        pass

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
+from relaunch.inside.probe.notes import append
 
 ENDING = ".shapes"
 _KEPT = 64
 """So many lines wait at the most."""
 _SIZE = 8 << 20
 """More than so many bytes are not written by one process."""
-_open, _write, _close = os.open, os.write, os.close
 
 
 class Book:
@@ -47,12 +46,4 @@ class Book:
         data = "".join(lines).encode("utf-8", "backslashreplace")
         self._size += len(data)
         self.is_full = self._size > _SIZE
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        try:
-            fd = _open(f"{self._folder}/{os.getpid()}{ENDING}", flags, 0o600)
-            try:
-                _write(fd, data)
-            finally:
-                _close(fd)
-        except OSError:
-            pass
+        append(f"{self._folder}/{os.getpid()}{ENDING}", data)
