@@ -317,3 +317,20 @@ def test_an_interrupt_ends_the_program_as_ever(world, python):
     done = world.rl("probe", "-q", "stop.py:2", "x", "--", python, "stop.py")
     assert done.returncode == plain.returncode == -2
     assert done.stderr == f"stop.py:2 x=1\n{plain.stderr}"
+
+
+@every_python
+def test_an_interrupt_while_it_sleeps_is_told_of_the_program_s_own_line(world, python):
+    world.write(
+        "stop.py",
+        "import os, signal\n"
+        "signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
+        "x = 1\n",
+    )
+    done = world.rl(
+        "probe", "-q", "stop.py:4", "--sleep", "60", "--before", "--", python, "stop.py"
+    )
+    assert done.returncode == -2
+    assert done.stderr.count("File ") - done.stderr.count("in <lambda>") == 1, done.stderr
+    assert "line 4, in <module>" in done.stderr

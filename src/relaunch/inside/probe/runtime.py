@@ -8,6 +8,7 @@ import time
 from relaunch.inside.probe.chain import callers
 from relaunch.inside.probe.counts import ENOUGH
 from relaunch.inside.probe.dynamo import untraced
+from relaunch.inside.probe.memory import hide
 from relaunch.inside.probe.rings import Rings
 from relaunch.inside.shown import show
 
@@ -54,7 +55,12 @@ class Runtime:
         actions = self._actions
 
         def rl(number: int, *values: Any) -> None:
-            actions[number](values)
+            try:
+                actions[number](values)
+            except KeyboardInterrupt as error:  # while it sleeps: the program's own lines tell that
+                error.__traceback__ = None
+                hide(rl)
+                raise
 
         runtime: Any = rl
         runtime.Failure = Exception
