@@ -23,6 +23,7 @@ from relaunch.inside.sections.layout import ROWS, Numbers
 from relaunch.inside.sections.meter import RECORD, RESET, Meter, Unheld
 from relaunch.inside.sections.record import Recorder
 from relaunch.inside.sections.section import section
+from relaunch.inside.sections.tables import leaks
 
 MB = 1 << 20
 
@@ -381,7 +382,17 @@ def test_memory_is_read_at_most_every_100_microseconds(record, monkeypatch):
     for _ in range(2000):
         with section("empty"):
             pass
-    assert count <= (time.perf_counter_ns() - began) / 100_000 + 2
+    assert count <= (time.perf_counter_ns() - began) / 100_000 + 2 + recording.ALWAYS
+
+
+def test_a_leak_of_a_few_quick_iterations_is_found(record, monkeypatch):
+    monkeypatch.setattr(recording, "WINDOW_NS", 1 << 60)
+    kept = []
+    for _ in range(8):
+        with section("step"):
+            kept.append(taken(4 * MB))
+    (one,) = leaks(process_of(record))
+    assert one.bytes == pytest.approx(4 * MB, rel=0.1)
 
 
 def test_without_leave_to_begin_the_peak_anew_a_record_is_told(monkeypatch):

@@ -43,6 +43,8 @@ WINDOW_NS = 100_000
 """Memory is read at most so often: what a section costs is bounded, and what it takes is seen."""
 _DEAR_WINDOW_NS = 250_000
 """Where a reading costs more: of a GPU, and in a warm run."""
+ALWAYS = 32
+"""At the end of so many iterations of a section it always is: a few quick ones must show a leak."""
 _NEVER = 1 << 62
 _WARM = b"/inside/warm/main.py\0"
 SAMPLE = "RELAUNCH_SECTIONS_SAMPLE"

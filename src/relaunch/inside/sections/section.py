@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _contextvars import ContextVar
 
-from relaunch.inside.sections.record import clock, recorder
+from relaunch.inside.sections.record import ALWAYS, clock, recorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class section:
         with record.lock:
             if record.is_forked:
                 record.renew()
-            if now >= record.due:
+            if now >= record.due or self._node.times < ALWAYS:
                 record.measure()
             self._is_open = False
             record.open.discard(self)
