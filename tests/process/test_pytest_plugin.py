@@ -273,6 +273,7 @@ def test_a_failing_test_becomes_a_trial_that_can_be_replayed(world, python):
     assert lines[at + 2] == "rl: next: rl replay 1, rl show 1, rl again 1"
     shown = shop.world.rl("show", "1").stdout
     assert "bin/pytest -p no:cacheprovider -q tests/test_it.py::test_bad" in shown
+    assert "by        pytest: seen in a run of many" in shown
     assert "KeyError: 'b'" in shop.world.rl("show", "1", "--output").stdout
     replayed = shop.world.rl("replay")
     assert replayed.returncode == 1

@@ -205,6 +205,7 @@ def card(
     add("mark", _mark(row, pen))
     add("command", draw.quoted(row["typed"] or row["command"]))
     add("in", directory(str(start.get("cwd", ""))))
+    add("by", f"{start['by']}: seen in a run of many" if start.get("by") else "")
     add("given", _given(start))
     add("reset", _resets(start, end))
     add("set", draw.clean(row["set"]))
