@@ -432,7 +432,8 @@ def test_packages_asked_for_are_named_with_their_files(tmp_path, python):
 
 def test_pytest_runs_as_without(tmp_path):
     (tmp_path / "test_it.py").write_text("def test_a():\n    assert 1 == 2\n")
-    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "test_it.py"]
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:relaunch", "-q",
+            "test_it.py"]  # fmt: skip
     plain = bare_env()
     (tmp_path / "r").mkdir()
     outputs = []

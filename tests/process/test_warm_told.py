@@ -271,7 +271,7 @@ def test_with_json_every_line_of_ours_is_json(warm):
     events = [json.loads(line) for line in done.stderr.splitlines() if line[0] == "{"]
     assert [one["event"] for one in events] == [
         "announced", "warmed", "finished", "remarked", "remarked",
-    ]  # fmt: skip
+    ], events  # fmt: skip
     assert events[-1]["text"] == "verified: a cold run told the same"
     assert "rl:" not in done.stderr
     assert "verified" not in warm.rl("warm", "-q", "--verify").stderr

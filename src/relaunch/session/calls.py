@@ -156,7 +156,7 @@ class Replays:
         verdict = OTHER
         if was.digest == found.digest:
             said = [str(error["message"]) for error in (then, now)]
-            if self.capture.facts["rewritten"] and then["type"] == "AssertionError":
+            if self.capture.facts.get("rewritten") and then["type"] == "AssertionError":
                 said = [text.partition("\n")[0] for text in said]  # pytest explains it below
             verdict = SAME if _plain(said[0]) == _plain(said[1]) else ALMOST
         return Tried(

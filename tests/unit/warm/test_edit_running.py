@@ -325,7 +325,7 @@ def test_at_every_stop(name: str, tmp_path: Path) -> None:
         if note.read_text() == "edited":
             assert warm == cold, stop
             edited += 1
-    assert edited >= 2
+    assert edited >= 2, warm
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="only 3.11 optimises when code is warm")

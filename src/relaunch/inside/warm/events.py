@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _OURS = os.path.dirname(__file__) + "/"
 _PYTEST_FOLDERS = ("__pycache__", ".pytest_cache")
+_LAYOUT = "/relaunch/inside/layout.py"
+_PACKAGES = (".py", "/")
+"""What our plugin of pytest looks for in a checkout."""
 _SHOWN: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "sys.excepthook": lambda args: (args[2], args[3]),
     "sys.unraisablehook": lambda args: (args[1].exc_value, args[1].exc_traceback),
@@ -149,9 +152,11 @@ class _Events:
             return
         ledger, path = self.ledger, args[0]
         caller = frame.f_code.co_filename
-        endings = _METADATA if "/importlib/metadata/" in caller else ()
+        endings: tuple[str, ...] = _METADATA if "/importlib/metadata/" in caller else ()
+        if caller.endswith(_LAYOUT):
+            endings = _PACKAGES
         path = ledger.full("." if path is None or path == "" else path)
-        if path and "/_pytest/" in caller:  # it looks for tests, and at no times
+        if path and ("/_pytest/" in caller or endings is _PACKAGES):  # at names, not at times
             ledger.list(path, endings, False, _PYTEST_FOLDERS)
         elif path:
             ledger.list(path, endings, not caller.startswith(LIBRARIES))

@@ -134,15 +134,19 @@ def digest_of(path: str, state: list[Any]) -> str:
 
 
 def names_in(path: str, without: Sequence[str], endings: Sequence[str], times: bool) -> Any:
-    """Return the names in a folder, or a digest of many; None where it cannot be listed."""
+    """Return the names in a folder, or a digest of many; None where it cannot be listed.
+
+    Those with certain `endings`, if there are any, `/` for folders.
+    """
     found = []
-    hidden = set(without)
+    hidden, kinds = set(without), tuple(endings)
     try:
         with os.scandir(path) as entries:
             for entry in entries:
-                if entry.name in hidden or (endings and not entry.name.endswith(tuple(endings))):
-                    continue
                 name = entry.name + "/" * entry.is_dir()
+                is_meant = entry.name.endswith(kinds) or name.endswith(kinds) if kinds else True
+                if entry.name in hidden or not is_meant:
+                    continue
                 if times and entry.is_file():
                     now = posix.stat(f"{path}/{entry.name}")
                     name += f"\0{now.st_mtime_ns}\0{now.st_size}"
