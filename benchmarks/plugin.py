@@ -20,6 +20,7 @@ NAMES = {
     "hypothesispytest": "hypothesis",
 }
 MOST_MS = 2.0
+PROJECT = '[project]\nname = "pkg"\nversion = "1"\n[tool.pytest.ini_options]\ntestpaths = ["."]\n'
 TIMER = """\
 import importlib.metadata, json, time
 
@@ -72,7 +73,7 @@ def of_a_run(run: Run) -> Table:
     folder = run.work / "plugin"
     (folder / "src" / "pkg").mkdir(parents=True)
     (folder / "src" / "pkg" / "__init__.py").write_text("")
-    (folder / "pyproject.toml").write_text('[project]\nname = "pkg"\nversion = "1"\n')
+    (folder / "pyproject.toml").write_text(PROJECT)
     (folder / "test_it.py").write_text("import pkg\n\ndef test():\n    assert pkg\n")
     (folder / "timer.py").write_text(TIMER)
     took: dict[str, list[float]] = {name: [] for name in NAMES}

@@ -539,4 +539,5 @@ def test_an_unused_plugin_loads_next_to_nothing(failing):
         "relaunch.inside.guard",
         "relaunch.inside.layout",
         "relaunch.pytest_plugin",
+        "relaunch.pytest_plugin.session",
     ]
