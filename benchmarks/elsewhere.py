@@ -59,7 +59,7 @@ SHOWS = {
 MOST = {"probe": 1.03, "where": 1.02}
 SLOW = ("coverage", "pdb", "hunter")
 MORE = 3
-"""The others run so many times as often, in each turn elsewhere in memory: that is worth percents."""
+"""The others run so many times as often, each time elsewhere in memory: that is worth percents."""
 
 
 def of_a_loop(run: Run) -> Table:
