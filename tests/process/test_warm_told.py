@@ -265,9 +265,9 @@ def test_what_is_no_python_program_is_relaunched_when_its_file_is_saved(warm):
 
 
 def test_with_json_every_line_of_ours_is_json(warm):
-    edit(warm, "print('x')")
+    edit(warm, "print('x')", "if time is None:", "    print('never')")
     first(warm)
-    done = warm.rl("warm", "--json", "--verify", "--at", "train.py:2")
+    done = warm.rl("warm", "--json", "--verify", "--at", "train.py:7")
     events = [json.loads(line) for line in done.stderr.splitlines() if line[0] == "{"]
     assert [one["event"] for one in events] == [
         "announced", "warmed", "finished", "remarked", "remarked",
