@@ -334,6 +334,14 @@ class TestOld(unittest.TestCase):
 @pytest.mark.parametrize("word", ["a b", "c/d"])
 def test_each(word): assert word == "x"
 
+def test_fails(): pytest.fail("on purpose")
+
+def test_does_not_raise():
+    with pytest.raises(ValueError):
+        pass
+
+def test_exits(): raise SystemExit(3)
+
 @pytest.mark.xfail
 def test_expected(): assert 0
 
@@ -349,8 +357,11 @@ def test_every_way_to_fail_is_kept_and_no_way_to_pass(shop):
     assert sorted(test for _, test in kept) == [
         "tests/test_broken.py",
         "tests/test_kinds.py::TestOld::test_equal",
+        "tests/test_kinds.py::test_does_not_raise",
         "tests/test_kinds.py::test_each[a b]",
         "tests/test_kinds.py::test_each[c/d]",
+        "tests/test_kinds.py::test_exits",
+        "tests/test_kinds.py::test_fails",
         "tests/test_kinds.py::test_setup",
         "tests/test_kinds.py::test_teardown",
     ]
@@ -359,6 +370,7 @@ def test_every_way_to_fail_is_kept_and_no_way_to_pass(shop):
         ("tests/test_kinds.py::test_setup", "LookupError: in the fixture"),
         ("tests/test_kinds.py::test_teardown", "OSError: in the teardown"),
         ("tests/test_kinds.py::test_each[a b]", "assert 'a b' == 'x'"),
+        ("tests/test_kinds.py::test_fails", "Failed: on purpose"),
     ):
         again = shop.world.rl("again", by_test[test])
         assert said in again.stderr, again.stderr

@@ -64,7 +64,7 @@ class Failures:
 
     def seen(self, error: BaseException, call: Any, report: Any) -> None:
         """Keep a failure; called while the test has put nothing back yet."""
-        if not isinstance(error, Exception) or self.trouble or self._is_told_elsewhere(report):
+        if isinstance(error, KeyboardInterrupt) or self.trouble or self._is_told_elsewhere(report):
             return
         if self._count >= MOST:
             self.more += not self._trial
@@ -80,7 +80,7 @@ class Failures:
         worker = getattr(self._config, "workerinput", {}).get("workerid", "gw0")
         return worker != "gw0" and not hasattr(report, "when")
 
-    def _see(self, error: Exception, call: Any, report: Any) -> None:
+    def _see(self, error: BaseException, call: Any, report: Any) -> None:
         from relaunch.inside import report as told
 
         described: Any = told.described  # a file for older Pythons has no types
@@ -99,7 +99,7 @@ class Failures:
             }
         )
 
-    def _keep_call(self, error: Exception, test: str) -> str:
+    def _keep_call(self, error: BaseException, test: str) -> str:
         """Keep the calls that the error passed; return the folder they are in, if there is one."""
         from relaunch.inside.capture.keep import capture
 
