@@ -352,8 +352,8 @@ def test_skipped(): pytest.skip("why not")
 def test_every_way_to_fail_is_kept_and_no_way_to_pass(shop):
     shop.world.write("tests/test_kinds.py", KINDS)
     shop.world.write("tests/test_broken.py", "import nowhere_at_all\n")
-    done = shop.pytest("-q", "--continue-on-collection-errors")
-    kept = re.findall(r"^rl: #(\d+) (.*)$", done.stdout, re.MULTILINE)
+    shop.pytest("-q", "--continue-on-collection-errors")
+    kept = [(one["id"], one["command"][-1]) for one in trials(shop)]
     assert sorted(test for _, test in kept) == [
         "tests/test_broken.py",
         "tests/test_kinds.py::TestOld::test_equal",
@@ -421,7 +421,9 @@ def test_of_many_failures_the_first_are_kept_and_the_others_counted(shop):
         "import pytest\n@pytest.mark.parametrize('n', range(25))\ndef test(n): assert n < 0\n",
     )
     done = shop.pytest("-q")
-    assert len(re.findall(r"^rl: #", done.stdout, re.MULTILINE)) == 20
+    assert len(re.findall(r"^rl: #", done.stdout, re.MULTILINE)) == 5
+    assert "rl: and 15 more, up to #20: rl log" in done.stdout
+    assert len(trials(shop)) == 20
     assert "rl: 5 more that failed are not kept: the first ones are enough" in done.stdout
     assert not list((shop.world.root / "tmp").glob("relaunch-pytest*"))
 

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_SHOWN = 5
+"""So many failing tests are named: pytest itself names them all."""
+
+
 def lines(found: Sequence[dict[str, Any]], root: str) -> Iterator[str]:
     """Say what this process and its workers found; each thing once."""
     for name, one in _merged(found, "prevented").items():
@@ -22,10 +26,12 @@ def lines(found: Sequence[dict[str, Any]], root: str) -> Iterator[str]:
         yield f"rl: WRONG FILE: {name} had been imported by another plugin from {file};"
         yield "    -p relaunch.pytest_plugin, as the first option, comes before it"
     kept = [one for part in found for one in part["kept"]]
-    for one in kept:
+    for one in kept[:_SHOWN]:
         told = f" ({one['told']})" if one["told"] else ""
         yield f"rl: #{one['id']} {one['test']}"
         yield f"    {one['title']}{told}"
+    if len(kept) > _SHOWN:
+        yield f"rl: and {len(kept) - _SHOWN} more, up to #{kept[-1]['id']}: rl log"
     replayable = [one["id"] for one in kept if one["replayable"]]
     if kept:
         replay = f"rl replay {replayable[-1]}, " if replayable else ""
