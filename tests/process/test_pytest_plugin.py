@@ -187,6 +187,19 @@ def test_the_guard_can_be_turned_off(shop):
     assert "rl:" not in done.stdout
 
 
+def test_rl_has_no_doubt_of_tests_that_the_plugin_leads_to_the_checkout(shop):
+    shop.package(shop.world.project / "src", "this checkout")
+    shop.world.write("pyproject.toml", '[project]\nname = "shop"\n')
+    install_copy(shop, "shop")
+    shop.world.write("tests/test_it.py", "import shop.inner\ndef test(): pass\n")
+    doubt = "edits here are not tested"
+    for words, is_doubted in (((), False), (("-p", "no:relaunch"), True),
+                              (("-o", "relaunch_front=false"), True)):  # fmt: skip
+        done = shop.world.rl("--", str(shop.program), "-q", *words)
+        assert (doubt in done.stderr) == is_doubted, done.stderr
+        assert ("is that of this checkout" in done.stdout) == (not is_doubted)
+
+
 def test_a_folder_that_happens_to_have_the_name_of_a_library_gives_way_to_it(shop):
     shop.world.write("pyproject.toml", '[project]\nname = "mine"\n')
     shop.world.write("shop/__init__.py", "")

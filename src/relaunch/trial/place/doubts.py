@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 
-from relaunch.inside.layout import import_root, packages
+from relaunch.inside.layout import build_text, import_root, packages
 from relaunch.trial.place.interpreter import Interpreter as Interpreter
 from relaunch.trial.place.interpreter import find_start
 from relaunch.trial.place.interpreter import interpreter as interpreter
-from relaunch.trial.place.syspath import import_path, provider
+from relaunch.trial.place.syspath import import_path, is_pytest, provider
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from relaunch.trial.place.interpreter import Start
+    from relaunch.trial.place.syspath import Entry
 
 
 def doubts(
@@ -66,6 +67,8 @@ def shadowed(start: Start, *, cwd: str, project: str) -> list[str]:
     if not own:
         return []
     path = import_path(start, cwd=cwd, project=project)
+    if is_pytest(start) and _is_led(start, path, project):
+        return []
     lines = []
     for package, here in own.items():
         found = provider(package, path)
@@ -78,6 +81,15 @@ def shadowed(start: Start, *, cwd: str, project: str) -> list[str]:
             f"edits here are not tested (try {_way_out(start, root)})"
         )
     return lines
+
+
+def _is_led(start: Start, path: list[Entry], project: str) -> bool:
+    """Tell whether our plugin, in that environment, has tests import the checkout anyway."""
+    ours = provider("relaunch", path)
+    if ours is None or not os.path.isdir(os.path.join(ours.path, "pytest_plugin")):
+        return False
+    said = " ".join([*start.words, build_text(project)])
+    return "no:relaunch" not in said and "relaunch_front" not in said
 
 
 def _is_same(found: str, here: str) -> bool:

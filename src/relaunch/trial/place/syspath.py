@@ -29,7 +29,7 @@ def import_path(start: Start, *, cwd: str, project: str) -> list[Entry]:
     env = start.env
     entries: list[Entry] = []
     isolated = "I" in start.flags
-    if _is_pytest(start):
+    if is_pytest(start):
         entries += _pytest_entries(start, cwd=cwd, project=project)
     safe = isolated or "P" in start.flags or bool(env.get("PYTHONSAFEPATH"))
     if not safe:
@@ -83,7 +83,8 @@ def _first_entry(start: Start, cwd: str) -> Entry:
 # --- pytest puts folders in front of everything
 
 
-def _is_pytest(start: Start) -> bool:
+def is_pytest(start: Start) -> bool:
+    """Tell whether a command runs pytest."""
     if start.kind == "module":
         return start.target == "pytest"
     return start.kind == "console" and os.path.basename(start.target) in _PYTEST
