@@ -230,8 +230,11 @@ def test_emacs_without_lock_files_is_caught_by_its_auto_save(desk: Desk) -> None
     desk.start("emacs", "-nw", "-Q", "--eval", "(setq create-lockfiles nil)", str(desk.file))
     desk.shows("lr = 1e-2")
     desk.type("#")
+    desk.shows("#lr = 1e-2")  # while it starts, Emacs may take two keys together for another
     desk.type("M-x")
+    desk.shows("M-x")
     desk.type("-l", "do-auto-save")
+    desk.shows("M-x do-auto-save")
     desk.type("Enter")
     edit = desk.edit_is_seen("emacs")
     desk.type("C-x", "C-s")

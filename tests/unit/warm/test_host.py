@@ -138,6 +138,8 @@ for line in sys.stdin:
         answer = snapshot(order)
     elif order["do"] == "running":
         answer = running(order["elapsed"], mine)
+    elif order["do"] == "refused":
+        answer = wire.send(links[-1], {"op": "refused", **order["refused"]})
     elif order["do"] == "quiet":
         links.pop().close()
         answer = None
@@ -1076,3 +1078,23 @@ def test_the_run_folder_is_private_or_refused(tmp_path: Path) -> None:
     private.chmod(0o755)
     fallback = f"/tmp/relaunch-{os.geteuid()}"
     assert where.run_folder({"XDG_RUNTIME_DIR": str(private)}) == fallback
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_what_a_program_said_counts_even_if_it_ended_before_it_was_heard(
+    stage: Stage, is_known: bool
+) -> None:
+    actor = stage.start()
+    if is_known:
+        actor.do("running", elapsed=0.0)
+    host = stage.status()["pid"]
+    os.kill(host, signal.SIGSTOP)
+    try:
+        if not is_known:
+            actor.do("running", elapsed=0.0)
+        refused = {"why": "a thread is running: spy", "at": f"{stage.script}:3", "count": 1}
+        actor.do("refused", refused=refused)
+        actor.end()
+    finally:
+        os.kill(host, signal.SIGCONT)
+    assert stage.status()["refused"] == [{**refused, "at": "train.py:3"}]

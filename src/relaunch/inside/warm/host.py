@@ -157,7 +157,7 @@ class Host:
     def _gone(self, peer: Peer) -> None:
         """A connection ended; a snapshot ends with it."""
         if peer.running:
-            self._ended = [*self._ended[-3:], (peer.running.number, peer.running.start)]
+            self._note_ended(peer.running.number, peer.running.start)
             self._board.unwatch(peer.running.pidfd)
             peer.running.close()
             peer.running = None
@@ -224,8 +224,15 @@ class Host:
         self._numbers += 1
         start = (parent.start if parent else None) or importable.Importable()
         elapsed = float(message.get("elapsed", 0.0))
-        peer.running = Running(peer.pid, elapsed, fds[0], self._numbers, start)
-        self._board.watch(peer.running.pidfd, lambda: self._board.drop(peer))
+        try:
+            peer.running = Running(peer.pid, elapsed, fds[0], self._numbers, start)
+        except ProcessLookupError:  # it ended before we came to it; what else it said counts
+            self._note_ended(self._numbers, start)
+            return
+        self._board.watch(peer.running.pidfd, lambda: self._board.drop_after_last_words(peer))
+
+    def _note_ended(self, number: int, start: importable.Importable) -> None:
+        self._ended = [*self._ended[-3:], (number, start)]
 
     def _ping(self, _: Peer, message: dict[str, Any]) -> dict[str, Any]:
         self._heed_wishes(message.get("spec") or {})

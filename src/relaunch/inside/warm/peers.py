@@ -42,15 +42,16 @@ class Running:
     def __init__(
         self, pid: int, elapsed: float, flags: int, number: int, start: Importable
     ) -> None:
+        """Raise ProcessLookupError if it is gone already."""
         self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        """Its connection may be open for longer than it lives: its own children have it as well."""
         self.number = number
         self.start = start
         self.began = time.monotonic() - elapsed
         size = os.fstat(flags).st_size
         self._flags = mmap.mmap(flags, size) if size else None
         self._all = b"\1" * size
-        self.pidfd = os.pidfd_open(pid)
-        """Its connection may be open for longer than it lives: its own children have it as well."""
         self.due_at = 0.0
         self.plan()
 

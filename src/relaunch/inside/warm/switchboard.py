@@ -95,6 +95,11 @@ class Switchboard:
         peer.stream.link.close()
         self._gone(peer)
 
+    def drop_after_last_words(self, peer: Peer) -> None:
+        """End the connection of a process that ended; what it said before is heard first."""
+        self._attend(peer, selectors.EVENT_READ)
+        self.drop(peer)
+
     def flush(self) -> None:
         """Let those have their last answer who read it soon."""
         until = time.monotonic() + _LAST_WORDS_S
