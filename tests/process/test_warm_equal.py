@@ -192,6 +192,32 @@ def test_what_python_warned_of_is_told_once(warm):
     assert after[2].count("SyntaxWarning") == 1
 
 
+WARNS = ["class Strict:", "    def __int__(self):", "        return True"]
+LINES_SHOWN = {
+    "by Python": ["int(Strict())  # one"],
+    "before the module was loaded": ["int(Strict())  # one", "import warnings"],
+    "by the module": ["import warnings", "int(Strict())  # one"],
+    "as text": ["import linecache", "print(linecache.getline('train.py', 5))  # one"],
+}
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+@pytest.mark.parametrize("name", LINES_SHOWN)
+def test_a_line_that_was_shown_is_shown_as_it_is_now(warm, name, is_moved):
+    text = "\n".join([*WARNS, *LINES_SHOWN[name], BEGIN])
+    warm.write("train.py", text)
+    new = f"# above\n{text}" if is_moved else text.replace("# one", "# two")
+    before, after = as_cold(warm, lambda: warm.write("train.py", new), resumes=False)
+    assert before != after
+
+
+def test_what_shows_lines_is_loaded_when_the_program_loads_it(warm):
+    tell = "print([name in sys.modules for name in ('linecache', 'tokenize', 'warnings')])"
+    lines = ["import sys", tell, *WARNS, "int(Strict())", tell, "import linecache", tell]
+    edit(warm, *lines)
+    as_cold(warm, end(warm, *lines))
+
+
 def test_who_watches_calls_sees_none_of_ours(warm):
     lines = [
         "import cProfile, pstats",

@@ -14,7 +14,7 @@ from relaunch.inside.warm import world
 
 _HERE = str(Path(warm.__file__).parent)
 _PRELUDE = """
-import sys, os, posix, json
+import sys, os, posix, json, linecache
 from types import ModuleType
 _package = sys.modules["_relaunch_warm"] = ModuleType("_relaunch_warm")
 _package.__path__ = [{here!r}]

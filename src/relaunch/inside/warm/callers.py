@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 
 TYPE_CHECKING = False
@@ -30,7 +29,7 @@ def imports(frame: FrameType) -> bool:
 
 def shows_lines(frame: FrameType) -> bool:
     """Tell whether `linecache` reads a source file: its own functions are watched."""
-    return linecache.__file__ in _files(frame, 3)
+    return LIBRARY + "linecache.py" in _files(frame, 3)
 
 
 def rotates(frame: FrameType) -> bool:

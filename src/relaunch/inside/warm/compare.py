@@ -7,9 +7,10 @@ its layout. Where it cannot be known, the answer is no.
 
 from __future__ import annotations
 
+import _warnings
 import ast
 import symtable
-import warnings
+import sys
 
 from . import morph, sites
 
@@ -57,7 +58,8 @@ class Unwarned:
     """
 
     def __enter__(self) -> None:
-        self._filters: list[Any] = warnings.filters  # type: ignore[assignment]
+        theirs = sys.modules.get("warnings", _warnings)
+        self._filters: list[Any] = getattr(theirs, "filters", _warnings.filters)
         self._filters.insert(0, _NO_WARNINGS)
 
     def __exit__(self, *_: object) -> None:

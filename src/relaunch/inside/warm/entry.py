@@ -10,7 +10,20 @@ import sys
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from types import ModuleType
 
-from . import ledger, linetable, morph, pytests, quiet, shot, sites, spine, states, where
+from . import (
+    arrivals,
+    ledger,
+    linetable,
+    morph,
+    pytests,
+    quiet,
+    shot,
+    shown,
+    sites,
+    spine,
+    states,
+    where,
+)
 from .stencils import Stencils
 
 TYPE_CHECKING = False
@@ -26,7 +39,6 @@ _OF_A_SCRIPT = frozenset(
 )  # fmt: skip
 _PACKAGE = "_relaunch_warm."
 _LIBRARY = {"os", "posix", "posixpath", "time", "signal", "select", "socket", "fcntl", "json"}
-_WATCHED = {"linecache", "warnings"}
 _EXTERNAL = "<frozen importlib._bootstrap_external>"
 
 
@@ -98,10 +110,9 @@ def _keep_library() -> None:
 def _make_way(known: set[str]) -> None:
     """Let the program load for itself what only we needed: it may have its own of that name.
 
-    And it may look: at what is loaded, at what an import does, at the garbage that one leaves. What
-    we watch it by stays.
+    And it may look: at what is loaded, at what an import does, at the garbage that one leaves.
     """
-    for name in sys.modules.keys() - known - _WATCHED:
+    for name in sys.modules.keys() - known:
         if (getattr(sys.modules[name], "__file__", None) or "").endswith(".py"):
             del sys.modules[name]
 
@@ -200,8 +211,10 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
 
     def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
-        if fullname == pytests.MODULE:
-            return pytests.watched(theirs(self, fullname), decode(self.get_data(path)), path)
+        if arrivals.is_awaited(fullname):
+            return _watched(self, fullname, path)
+        if fullname == "warnings" and ledger.installed is not None:
+            shown.note_warned(ledger.installed)
         translated = type(self).source_to_code is not SourceFileLoader.source_to_code
         if not is_project(path) or translated or program.is_closed:
             if not states.is_of_a_package(path):
@@ -219,6 +232,16 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
             return native
         finally:
             quiet.hide(first)
+            quiet.leave(before)
+
+    def _watched(loader: SourceFileLoader, name: str, path: str) -> CodeType | None:
+        native = theirs(loader, name)
+        before = quiet.enter()
+        try:
+            return arrivals.watched(name, decode(loader.get_data(path)), path)
+        except (OSError, SyntaxError, ValueError, UnicodeError, RecursionError):
+            return native
+        finally:
             quiet.leave(before)
 
     def _note_library(path: str) -> None:

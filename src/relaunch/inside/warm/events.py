@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import clocks, cuda, held, questions, quiet
+from . import clocks, cuda, held, questions, quiet, shown
 from .callers import LIBRARIES, asks_about_the_system, imports, rotates, shows_lines
 from .native import (
     DYNAMO,
@@ -61,7 +61,7 @@ def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
         if event in _SHOWN:
             before = quiet.enter()
             try:
-                ledger.show(*_SHOWN[event](args))
+                shown.show(ledger, *_SHOWN[event](args))
             except Exception as error:
                 ledger.lose_sight(f"{event} was not understood: {error}")
             finally:

@@ -8,15 +8,13 @@ seen. Nothing here may break the program: where we cannot follow, `blind` says w
 
 from __future__ import annotations
 
-import linecache
 import os
 import posix
 import stat
 import sys
-from itertools import islice
 from types import ModuleType
 
-from . import clocks, hearsay
+from . import clocks, hearsay, shown
 from .events import hook_of
 from .forked import Forked
 from .native import readers, watch_generators, watch_seed
@@ -50,18 +48,14 @@ from .wrapped import wrap
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import Any
 
     from .loaded import Loaded
 
-_MOST_LINES = 20
-"""How many lines of one statement a traceback shows at the most."""
 _DIGESTS = 4000
 _DIGEST_BYTES = 64 << 20
 """How much is read for one manifest."""
-_RECORD_FIELDS = {"lineno", "__dict__", "vars", "getattr"}
-"""Names in functions that may show where a log record was made."""
 _PYTEST_ORDERS = ("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--sw")
 
 installed: Ledger | None = None
@@ -152,6 +146,7 @@ class Ledger:
             watch_seed(self, sys.modules["random"])
             watch_generators(self, sys.modules["random"])
         wrap(self)
+        shown.watch(self)
         clocks.stand_in()
         self.forked.install()
         sys.addaudithook(hook_of(self))
@@ -171,11 +166,12 @@ class Ledger:
     @property
     def lines_seen(self) -> bool:
         """Tell whether the program may have shown line numbers."""
-        return self._lines_seen or _logs_lines()
+        return self._lines_seen or shown.are_logged()
 
     def manifest(self) -> dict[str, Any]:
         """Return all observations as JSON, for `changed`."""
         self._digest_all()
+        shown.note_warned(self)
         return {
             "cwd": os.getcwd(),
             "kinds": self.kinds,
@@ -427,31 +423,6 @@ class Ledger:
             self.shown()
             self.read(path)
 
-    def show(self, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Note the lines that Python shows of an exception, and of those that led to it."""
-        self.shown()
-        todo = [(error, trace)]
-        done = set()
-        while todo:
-            error, trace = todo.pop()
-            while trace is not None:
-                self._show_place(trace)
-                trace = trace.tb_next
-            for other in (getattr(error, "__cause__", None), getattr(error, "__context__", None)):
-                if other is not None and id(other) not in done:
-                    done.add(id(other))
-                    todo.append((other, other.__traceback__))
-
-    def _show_place(self, trace: TracebackType) -> None:
-        code, first, at = trace.tb_frame.f_code, trace.tb_lineno, trace.tb_lasti // 2
-        if not self._source(code.co_filename):
-            return
-        last = next(
-            (end or first for _, end, _, _ in islice(code.co_positions(), at, at + 1)), first
-        )
-        for number in range(first, min(last, first + _MOST_LINES) + 1):
-            linecache.getline(code.co_filename, number)  # which is noted
-
     def shown(self) -> None:
         """Note that numbers of lines are shown, as in a traceback."""
         if self.forked.is_child and not self._lines_seen:
@@ -460,10 +431,15 @@ class Ledger:
 
     def tell_modules(self) -> None:
         """Tell, in a forked process, what only its modules say."""
-        if _logs_lines():
+        shown.note_warned(self)
+        if shown.are_logged():
             self.shown()
         for name in readers(self):
             self.add("readers", name)
+
+    def is_source(self, file: str) -> bool:
+        """Tell whether lines of a file are noted."""
+        return bool(self._source(file))
 
     def _source(self, file: str) -> str:
         if not isinstance(file, str) or file.startswith("<"):
@@ -520,32 +496,3 @@ def _is_of_pytest(path: str) -> bool:
         return not any(word.startswith(_PYTEST_ORDERS) for word in sys.argv[1:])
     *_, parent, name = path.split("/")
     return name.startswith("pytest-of-") or parent.startswith("pytest-of-")
-
-
-def _logs_lines() -> bool:
-    """Tell whether log lines carry line numbers."""
-    if not {"loguru", "absl.logging", "structlog"}.isdisjoint(sys.modules):
-        return True
-    logging: Any = sys.modules.get("logging")
-    for reference in [*getattr(logging, "_handlerList", ())]:
-        handler = reference()
-        formatter = getattr(handler, "formatter", None)
-        layout = getattr(formatter, "_fmt", "")
-        if (isinstance(layout, str) and "lineno" in layout) or any(
-            one.__name__ == "RichHandler" for one in type(handler).mro()
-        ):
-            return True
-        if any(_looks_at_records(type(one), "format", "emit") for one in (handler, formatter)):
-            return True
-    return False
-
-
-def _looks_at_records(kind: type, *names: str) -> bool:
-    """Tell whether a class of the user's own may show any field of a log record."""
-    for base in kind.__mro__:
-        code = [getattr(vars(base).get(name), "__code__", None) for name in names]
-        if base.__module__.partition(".")[0] != "logging" and any(
-            one is not None and not _RECORD_FIELDS.isdisjoint(one.co_names) for one in code
-        ):
-            return True
-    return False

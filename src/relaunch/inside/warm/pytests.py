@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 import os
 import sys
 
+from . import arrivals
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Callable
     from types import CodeType
     from typing import Any
 
     from . import spine
 
-MODULE = "_pytest.assertion.rewrite"
-_HOOK = "__rl_pytest__"
+_MODULE = "_pytest.assertion.rewrite"
 
 
 def watch(program: spine.Program, is_project: Callable[[str], bool]) -> None:
-    """Be called when pytest's rewriting is loaded; `watched` code does that."""
-
-    def loaded(names: dict[str, Any]) -> None:
-        delattr(builtins, _HOOK)
-        _replace_reader(names, program, is_project)
-
-    setattr(builtins, _HOOK, loaded)
-
-
-def watched(native: CodeType | None, text: str, path: str) -> CodeType | None:
-    """Return the code of pytest's module, with a call of ours at its end."""
-    if not hasattr(builtins, _HOOK):
-        return native
-    tree = ast.parse(text, path)
-    names = ast.Call(ast.Name("globals", ast.Load()), [], [])
-    call = ast.Expr(ast.Call(ast.Name(_HOOK, ast.Load()), [names], []))
-    for node in ast.walk(call):
-        node.lineno = node.end_lineno = len(text.splitlines())  # type: ignore[attr-defined]
-        node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
-    tree.body.append(call)
-    return compile(tree, path, "exec", dont_inherit=True)
+    """Come between pytest and its bytecode as soon as its rewriting is loaded."""
+    arrivals.await_module(_MODULE, lambda names: _replace_reader(names, program, is_project))
 
 
 def _replace_reader(

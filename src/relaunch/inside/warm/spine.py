@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import linecache
 import os
 import weakref
 from _thread import get_ident
@@ -17,7 +16,7 @@ from sys import _getframe
 from time import perf_counter
 from types import CodeType, FrameType
 
-from . import children, compare, held, linetable, morph, quiet, sites
+from . import children, compare, held, linetable, morph, quiet, shown, sites
 from .flags import Flags
 from .loaded import CannotResume, Loaded, has_sites
 from .stencils import Stencils
@@ -428,7 +427,7 @@ class Program:
             new.check(stack)
             if moves.any:
                 self._move(old.source.file, stack, moves)
-            linecache.cache.pop(file, None)
+            shown.forget(file)
 
     def _move(self, file: str, stack: list[FrameType], moves: compare.Moves) -> None:
         """Correct the lines of code that goes on as it is: to its next site, or for good.

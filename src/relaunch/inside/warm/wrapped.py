@@ -6,7 +6,6 @@ Functions that pass for the real ones note what they are asked.
 from __future__ import annotations
 
 import importlib.util
-import linecache
 import os
 import posix
 import sys
@@ -37,7 +36,6 @@ def wrap(ledger: Ledger) -> None:
     _wrap_groups(ledger.role)
     _wrap_find_spec(ledger)
     _wrap_terminal_size(ledger)
-    _wrap_linecache(ledger)
     _wrap_stdin(ledger)
 
 
@@ -287,23 +285,6 @@ def _wrap_terminal_size(ledger: Ledger) -> None:
 
     _disguise(get_terminal_size, real)
     os.get_terminal_size = get_terminal_size
-
-
-def _wrap_linecache(ledger: Ledger) -> None:
-    real_line, real_lines = linecache.getline, linecache.getlines
-    inner = real_line.__code__
-
-    def getline(filename: str, lineno: int, module_globals: Any = None) -> str:
-        text = real_line(filename, lineno, module_globals)
-        ledger.line(filename, lineno, text)
-        return text
-
-    def getlines(filename: str, module_globals: Any = None) -> list[str]:
-        if sys._getframe(1).f_code is not inner:
-            ledger.all_lines(filename)
-        return real_lines(filename, module_globals)
-
-    linecache.getline, linecache.getlines = getline, getlines
 
 
 def _wrap_stdin(ledger: Ledger) -> None:

@@ -1,6 +1,7 @@
 """Holds one side of each fork, and of each start of a thread, back: the other one is first.
 
 Or, as `SLOW_SIDE` says, neither: then both wait before each write, so that their lines alternate.
+With `SPARE_LISTS`, Python has so many objects more, and collects cycles at other moments.
 """
 
 import io
@@ -10,6 +11,7 @@ import threading
 import time
 
 _SIDE = os.environ.pop("SLOW_SIDE", "")
+_SPARE: list[list[int]] = [[] for _ in range(int(os.environ.pop("SPARE_LISTS", "0")))]
 _WAIT_S = {side: 0.1 if side == _SIDE else 0.0 for side in ("parent", "child")}
 _start, _run = threading.Thread.start, threading.Thread.run
 _write_wait_s = 0.0
