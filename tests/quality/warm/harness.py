@@ -56,7 +56,7 @@ MOST_DIFFERENCES = 5
 _MARKS = 10**9
 """A mark says also of which run it is."""
 _OTHERWISE = Path(__file__).with_name("otherwise")
-_SIDES = ("parent", "child", "neither")
+_SIDES = ("parent", "child", "neither", "first")
 _SPARE_LISTS = ("0", "90", "260", "430", "600")
 """Python 3.11 and 3.12 collect when there are 700 more objects, 3.13 when there are 2,000."""
 """With it on the path, one side of each fork and thread waits, or both take turns."""
@@ -646,9 +646,10 @@ class Pair:
         """Tell whether the cold run does the same whenever it is repeated.
 
         A program with several processes or threads may happen to win the same race each time: so it
-        is also run with those held back that start others, with those that are started, and with
-        processes that take turns in writing. What a `__del__` of objects in cycles writes depends
-        on the moment at which Python collects them: so it is also moved.
+        is also run with those held back that start others, with those that are started, with
+        processes that take turns in writing, and with threads that overtake each other. What a
+        `__del__` of objects in cycles writes depends on the moment at which Python collects them:
+        so it is also moved.
         """
         if any(self._again(version, before).seen != expected.seen for _ in range(2)):
             return False
