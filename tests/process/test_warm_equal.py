@@ -218,6 +218,39 @@ def test_what_shows_lines_is_loaded_when_the_program_loads_it(warm):
     as_cold(warm, end(warm, *lines))
 
 
+WRONG_CALLS = """\
+import inspect, linecache, os, time
+for call in (
+    "stat()", "stat(1.5)", "stat('a', 'b')", "stat([])", "stat(path='none')", "lstat()",
+    "lstat('.', follow_symlinks=False)", "access('.')", "access([], 0)", "readlink()",
+    "readlink('.', 1)", "read()", "read(0)", "read(fd=0)", "open('none')", "open(path='none')",
+    "getpid(1)", "setpgrp(1)", "setsid(a=1)", "setpgid(1)", "get_terminal_size(1, 2)", "times(1)",
+):
+    try:
+        print(eval("os." + call))
+    except Exception as error:
+        print(call, type(error).__name__, error)
+for name in ("stat", "lstat", "access", "readlink", "read", "open", "getpid", "setpgid"):
+    print(name, inspect.signature(getattr(os, name)))
+for call in ("process_time(1)", "clock_gettime()"):
+    try:
+        eval("time." + call)
+    except TypeError as error:
+        print(call, error)
+try:
+    linecache.getline()
+except TypeError as error:
+    print(error)
+os.read()
+"""
+
+
+def test_a_call_with_wrong_arguments_fails_in_python_s_own_words(warm):
+    lines = WRONG_CALLS.splitlines()
+    edit(warm, *lines[:-1])
+    as_cold(warm, lambda: edit(warm, *lines))
+
+
 def test_who_watches_calls_sees_none_of_ours(warm):
     lines = [
         "import cProfile, pstats",

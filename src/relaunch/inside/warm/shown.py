@@ -80,7 +80,9 @@ def _watch_lines(names: dict[str, Any], ledger: Ledger) -> None:
         found: list[str] = real_lines(filename, module_globals)
         return found
 
-    names["getline"], names["getlines"] = getline, getlines
+    for new, real in ((getline, real_line), (getlines, real_lines)):
+        new.__qualname__, new.__module__, new.__doc__ = real.__qualname__, "linecache", real.__doc__
+        names[real.__name__] = new
 
 
 def show(ledger: Ledger, error: BaseException | None, trace: TracebackType | None) -> None:

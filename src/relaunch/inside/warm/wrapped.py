@@ -28,8 +28,8 @@ _PSUTIL = "/psutil/"
 
 
 def wrap(ledger: Ledger) -> None:
-    _wrap_stat(ledger, "stat", True)
-    _wrap_stat(ledger, "lstat", False)
+    _wrap_stat(ledger, "stat")
+    _wrap_stat(ledger, "lstat")
     _wrap_access(ledger)
     _wrap_open()
     _wrap_getpid(ledger)
@@ -48,6 +48,7 @@ def _disguise(new: Any, old: Any) -> None:
             pass
     new.__module__ = "os"
     new.__annotations__ = {}
+    new.__wrapped__ = old  # whose arguments are told
     for group in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
         if old in group:
             group.add(new)
@@ -55,7 +56,7 @@ def _disguise(new: Any, old: Any) -> None:
         os.supports_effective_ids.add(new)
 
 
-def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
+def _wrap_stat(ledger: Ledger, name: str) -> None:
     real = getattr(posix, name)
     looked, measured = ledger._looked, ledger._measured
 
@@ -81,72 +82,37 @@ def _wrap_stat(ledger: Ledger, name: str, follows: bool) -> None:
             if held.is_theirs(error):
                 raise
 
-    # An exception goes on as if it came from the function itself: without this frame.
-    if follows:
-
-        def stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> Any:
-            try:
-                if path.__hash__ is None:  # no path: Python says so itself
-                    return real(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
-                if dir_fd is None:
-                    if path not in measured:
-                        frame = sys._getframe(1)
-                        if path not in looked or not kind_only(frame):
-                            note(path, None, frame)
-                    if follow_symlinks:
-                        return real(path)
-                else:
+    # What is wrong with its arguments is for the function itself to say. And an exception goes on
+    # as if it came from there: without this frame.
+    def look(*args: Any, **more: Any) -> Any:
+        try:
+            path = args[0] if args else more.get("path")
+            dir_fd = more.get("dir_fd") if more else None
+            if path.__hash__ is not None:  # else it is no path
+                if dir_fd is not None:
                     note(path, dir_fd, sys._getframe(1))
-                return real(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
-            except BaseException as error:
-                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-                raise
+                elif path not in measured:
+                    frame = sys._getframe(1)
+                    if path not in looked or not kind_only(frame):
+                        note(path, None, frame)
+            return real(*args, **more)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
 
-        new: Any = stat
-    else:
-
-        def lstat(path: Any, *, dir_fd: int | None = None) -> Any:
-            try:
-                if path.__hash__ is None:
-                    return real(path, dir_fd=dir_fd)
-                if dir_fd is None:
-                    if path not in measured:
-                        frame = sys._getframe(1)
-                        if path not in looked or not kind_only(frame):
-                            note(path, None, frame)
-                    return real(path)
-                note(path, dir_fd, sys._getframe(1))
-                return real(path, dir_fd=dir_fd)
-            except BaseException as error:
-                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-                raise
-
-        new = lstat
-    _disguise(new, real)
-    setattr(os, name, new)
+    _disguise(look, real)
+    setattr(os, name, look)
 
 
 def _wrap_access(ledger: Ledger) -> None:
     real = posix.access
 
-    def access(
-        path: Any,
-        mode: int,
-        *,
-        dir_fd: int | None = None,
-        effective_ids: bool = False,
-        follow_symlinks: bool = True,
-    ) -> bool:
+    def access(*args: Any, **more: Any) -> bool:
         try:
-            if not isinstance(path, int):
-                ledger.ask(ledger.full(path, dir_fd))
-            return real(
-                path,
-                mode,
-                dir_fd=dir_fd,
-                effective_ids=effective_ids,
-                follow_symlinks=follow_symlinks,
-            )
+            path = args[0] if args else more.get("path")
+            if path is not None and not isinstance(path, int):
+                ledger.ask(ledger.full(path, more.get("dir_fd")))
+            return real(*args, **more)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
@@ -155,10 +121,11 @@ def _wrap_access(ledger: Ledger) -> None:
     os.access = access
     real_link = posix.readlink
 
-    def readlink(path: Any, *, dir_fd: int | None = None) -> Any:
+    def readlink(*args: Any, **more: Any) -> Any:
         try:
-            target = real_link(path, dir_fd=dir_fd)
-            ledger.follow(ledger.full(path, dir_fd), os.fsdecode(target))
+            target = real_link(*args, **more)
+            path = args[0] if args else more["path"]
+            ledger.follow(ledger.full(path, more.get("dir_fd")), os.fsdecode(target))
             return target
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
@@ -168,11 +135,11 @@ def _wrap_access(ledger: Ledger) -> None:
     os.readlink = readlink
     real_read = posix.read
 
-    def read(fd: int, length: int, /) -> bytes:
+    def read(*args: Any, **more: Any) -> bytes:
         try:
-            if fd == 0:
+            if args and args[0] == 0:
                 ledger.use_stdin()
-            return real_read(fd, length)
+            return real_read(*args, **more)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
@@ -184,9 +151,9 @@ def _wrap_access(ledger: Ledger) -> None:
 _real_open = posix.open
 
 
-def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+def _open(*args: Any, **more: Any) -> int:
     try:
-        return _real_open(path, flags, mode, dir_fd=dir_fd)
+        return _real_open(*args, **more)
     except BaseException as error:
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         raise
@@ -202,18 +169,22 @@ def opener(frame: FrameType) -> tuple[FrameType | None, int | None]:
     """Return who called `os.open`, and the folder that was given with it; None for any other."""
     if frame.f_code is not _open.__code__:
         return None, None
-    return frame.f_back, frame.f_locals["dir_fd"]
+    return frame.f_back, frame.f_locals["more"].get("dir_fd")
 
 
 def _wrap_getpid(ledger: Ledger) -> None:
     """Hear who knows the number of this process: a resumed one has another."""
     real = posix.getpid
 
-    def getpid() -> int:
-        file = sys._getframe(1).f_code.co_filename
-        if (file in ledger.sources or _PSUTIL in file) and not ledger.forked.is_child:
-            ledger.lose_sight("it asked for the number of its process")
-        return real()
+    def getpid(*args: Any, **more: Any) -> int:
+        try:
+            file = sys._getframe(1).f_code.co_filename
+            if (file in ledger.sources or _PSUTIL in file) and not ledger.forked.is_child:
+                ledger.lose_sight("it asked for the number of its process")
+            return real(*args, **more)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
 
     _disguise(getpid, real)
     os.getpid = getpid
@@ -223,30 +194,31 @@ def _wrap_groups(role: Role) -> None:
     """Let a program lead a group or session once, as in a cold run, where it does so already."""
     real_group, real_session, real_move = posix.setpgrp, posix.setsid, posix.setpgid
 
-    def setpgrp() -> None:
-        if role.is_played() and role.believed != SESSION:
-            return role.play(GROUP)
+    def setpgrp(*args: Any, **more: Any) -> None:
         try:
-            return real_group()
+            if not args and not more and role.is_played() and role.believed != SESSION:
+                return role.play(GROUP)
+            return real_group(*args, **more)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
 
-    def setsid() -> None:
-        if role.is_played() and not role.believed:
-            return role.play(SESSION)
+    def setsid(*args: Any, **more: Any) -> None:
         try:
-            return real_session()
+            if not args and not more and role.is_played() and not role.believed:
+                return role.play(SESSION)
+            return real_session(*args, **more)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
 
-    def setpgid(pid: int, pgrp: int, /) -> None:
-        own = (0, posix.getpid())
-        if role.is_played() and role.believed != SESSION and pid in own and pgrp in own:
-            return role.play(GROUP)
+    def setpgid(*args: Any, **more: Any) -> None:
         try:
-            return real_move(pid, pgrp)
+            own = (0, posix.getpid())
+            is_own = not more and len(args) == 2 and args[0] in own and args[1] in own
+            if is_own and role.is_played() and role.believed != SESSION:
+                return role.play(GROUP)
+            return real_move(*args, **more)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
@@ -274,9 +246,9 @@ def _wrap_find_spec(ledger: Ledger) -> None:
 def _wrap_terminal_size(ledger: Ledger) -> None:
     real = posix.get_terminal_size
 
-    def get_terminal_size(*args: Any) -> os.terminal_size:
+    def get_terminal_size(*args: Any, **more: Any) -> os.terminal_size:
         try:
-            found = real(*args)
+            found = real(*args, **more)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
