@@ -22,6 +22,7 @@ VERBS = {
     "where": "is this file, function, line really run? if not, what is, and why",
     "py": "a line of Python: compound statements, imports of what it names",
     "replay": "only the call that failed, alone, with the code as it is now",
+    "bisect": "which commit made the difference? ends first, in checkouts beside your tree",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",

@@ -46,6 +46,9 @@ def start():
         _guard(roots.split(os.pathsep))
     if sys.version_info >= (3, 11):
         _talk()
+    executed = os.environ.get("RELAUNCH_EXECUTED", "")
+    if executed and _directory and sys.version_info >= (3, 11):
+        _load("executed").begin(_directory, executed.split(os.pathsep))
     if _probe and sys.version_info >= (3, 11):
         _load("probe.begin").begin(_probe)
     elif _probe:

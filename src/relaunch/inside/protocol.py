@@ -26,6 +26,8 @@ CAPTURE = "RELAUNCH_CAPTURE"
 """What a kept call may take, blanks between: bytes, seconds, variables that are secrets."""
 ROOTS = "RELAUNCH_ROOTS"
 """Folders of the user's own code, as on a search path."""
+EXECUTED = "RELAUNCH_EXECUTED"
+"""Folders of which the lines that run are noted, as on a search path."""
 PDB = "RELAUNCH_PDB"
 """Set where the debugger is to open when something fails."""
 SCHEMA = 1

@@ -6,6 +6,8 @@ from enum import Enum
 
 from relaunch.outcome import Outcome, Signature
 
+_TELLING = 10
+"""So many letters at its start tell one message from another."""
 SKIP_CODE = 125
 """What a command exits with to say "this cannot be tested", as `git bisect run` has it."""
 
@@ -37,3 +39,41 @@ def verdict(outcome: Outcome, hunted: Signature | None) -> Verdict:
     if outcome.exit_code in (SKIP_CODE, 126, 127) and (found is None or found.kind == "exit"):
         return Verdict.UNTESTABLE
     return Verdict.SAME if hunted is None else Verdict.OTHER
+
+
+def akin(found: Signature, hunted: Signature) -> bool:
+    """Tell whether two failures are one, seen in code of different times.
+
+    Functions are renamed and moved over the years, and values differ: of an exception its type
+    counts, and its message, at least up to the first value in it. Of tests, that one of those
+    hunted fails; of an exit code or a signal, that it is the same.
+    """
+    if found.kind != hunted.kind:
+        return False
+    if found.digest == hunted.digest:
+        return True
+    if found.kind in ("exception", "logged"):
+        return _is_same_exception(found.key, hunted.key)
+    if found.kind == "tests":
+        return not _tests(found.key).isdisjoint(_tests(hunted.key))
+    return found.kind in ("exit", "signal", "timeout") and found.key[:1] == hunted.key[:1]
+
+
+def _is_same_exception(found: tuple[str, ...], hunted: tuple[str, ...]) -> bool:
+    if found[:1] != hunted[:1]:
+        return False
+    said, wanted = (key[1] if len(key) > 1 else "" for key in (found, hunted))
+    start = _start(wanted)
+    return said == wanted or (len(start) >= _TELLING and start == _start(said))
+
+
+def _start(message: str) -> str:
+    """Return a message up to the first value in it."""
+    for number, letter in enumerate(message):
+        if letter in ":'\"`<([{=" or letter.isdigit():
+            return message[:number].strip()
+    return message
+
+
+def _tests(key: tuple[str, ...]) -> set[str]:
+    return {one.partition(" ")[0] for one in key[1:]}

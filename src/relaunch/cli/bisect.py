@@ -1,0 +1,322 @@
+"""`rl bisect`: which commit made the difference, found in checkouts beside your tree."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from relaunch.cli import draw
+from relaunch.cli.launch_options import seconds
+from relaunch.errors import UsageError
+from relaunch.session.project import open_project
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from typing import Any
+
+    from relaunch.journal.searches import Search
+    from relaunch.session.bisect.bisection import Bisection
+    from relaunch.session.bisect.card import Card
+    from relaunch.session.bisect.told import Found, Request
+    from relaunch.session.project import Project
+
+EXAMPLES = """\
+Examples
+  rl bisect --good v4.33.0 --bad HEAD -- pytest -q tests/test_x.py
+  rl bisect                             ends from the journal: last passed, first failed
+  rl bisect --good v1.2 -- python ../repro.py      a file of yours, at every revision
+  rl bisect --good HEAD~50 --never-fails-before -- python flaky.py
+  rl bisect --resume                    go on where it was interrupted
+  rl bisect --undo                      forget the last probe
+  rl bisect --log                       each probe of the last search
+"""
+SURE, NOT_SURE, INTERRUPTED = 0, 1, 130
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--good", metavar="REV", default="", help="an older revision, where it passes")
+    add("--bad", metavar="REV", default="", help="a newer one, where it fails (HEAD)")
+    add("-j", "--jobs", type=int, default=1, metavar="N", help="probes at once (1)")
+    add("--timeout", metavar="TIME", help="end a probe after 30, 5m or 2h")
+    add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
+    add("--env", metavar="NAME=VALUE", action="append", default=[], help="set it for each probe")
+    add("--build", metavar="CMD", default="", help="a shell line to run before each probe")
+    add("--with", dest="files", metavar="FILE", action="append", default=[],
+        help="a file of your tree to put into each checkout")  # fmt: skip
+    add("--never-fails-before", action="store_true", help="it fails at times, and only since then")
+    add("--always-fails-after", action="store_true", help="it fails at times, since then always")
+    add("--always-fails-before", action="store_true", help="mended: before, it always failed")
+    add("--never-fails-after", action="store_true", help="mended: since then it never failed")
+    add("--ends", type=int, default=1, metavar="N", help="run each end N times first (1)")
+    add("--confirm", type=int, default=1, metavar="N", help="run the answer N times more (1)")
+    add("--confidence", type=float, default=0.95, metavar="P", help="how sure to be (0.95)")
+    add("--budget", metavar="N|TIME", help="at most so many runs (40), or so long (30m)")
+    add("--no-prior", action="store_true", help="weigh all commits alike")
+    add("--no-repair", action="store_true", help="make no environments for old revisions")
+    add("--resume", action="store_true", help="go on with the last search")
+    add("--undo", nargs="?", type=int, const=1, metavar="N", help="forget the last N probes")
+    add("--log", action="store_true", help="the probes of the last search")
+    add("--json", action="store_true", help="as JSON: schema relaunch/bisect/1")
+    add("--color", choices=("auto", "always", "never"), default="auto", help="(auto)")
+    add("command", nargs="*", help="after `--`: what to run at each revision")
+
+
+def main(args: Namespace) -> int:
+    """Search; 0: one commit is sure, 1: it is not."""
+    from relaunch.cli.bisect_live import Live
+    from relaunch.session.bisect.bisection import Bisection
+    from relaunch.session.bisect.remembered import last_search
+
+    project = open_project()
+    if args.log or args.undo is not None:
+        search, _ = last_search(project)
+        return _log(search, args) if args.log else _undo(search, args.undo)
+    live = Live(quiet=args.json, pen=draw.pen(sys.stderr, args.color))
+    if args.resume:
+        search, request = last_search(project)
+        bisection = Bisection(project, request, tell=live.tell, resume=search)
+    else:
+        bisection = Bisection(project, _request(project, args), tell=live.tell)
+    try:
+        found = bisection.run()
+    finally:
+        live.close()
+    _show(bisection, found, args)
+    if found.stopped == "interrupted":
+        return INTERRUPTED
+    return SURE if found.is_found else NOT_SURE
+
+
+# --- what is asked for
+
+
+def _request(project: Project, args: Namespace) -> Request:
+    from relaunch.recipe import Limits, Recipe
+    from relaunch.session.bisect.told import Request
+
+    good, bad, command = args.good, args.bad or "HEAD", tuple(args.command)
+    if not good:
+        from relaunch.session.bisect.remembered import ends_of
+
+        if args.bad:
+            raise UsageError("--bad needs --good", hint=f"rl bisect --good REV --bad {args.bad}")
+        good, bad, command = ends_of(project, command)
+    if not command:
+        hint = f"rl bisect --good {good} -- pytest -q tests/test_x.py"
+        raise UsageError("what is to be run?", hint=hint)
+    _check(args)
+    limit = seconds(args.timeout, "--timeout") if args.timeout else None
+    recipe = Recipe(
+        argv=_findable(command, project.cwd),
+        cwd=project.cwd,
+        env=dict(_pair(word) for word in args.env),
+        limits=Limits(timeout_s=limit),
+        match=args.match,
+    )
+    runs, most_s = _budget(args.budget)
+    return Request(
+        recipe=recipe, good=good, bad=bad, jobs=args.jobs, confidence=args.confidence,
+        ends=args.ends, most_runs=runs, most_s=most_s, confirm=args.confirm, build=args.build,
+        files=tuple(args.files), prior=not args.no_prior, repair=not args.no_repair,
+        never_fails_before=args.never_fails_before, always_fails_after=args.always_fails_after,
+        always_fails_before=args.always_fails_before, never_fails_after=args.never_fails_after,
+    )  # fmt: skip
+
+
+def _check(args: Namespace) -> None:
+    if args.jobs < 1:
+        raise UsageError(f"--jobs {args.jobs}: at least one", hint="rl bisect -j 2 ...")
+    if not 0.5 < args.confidence < 1.0:
+        raise UsageError(
+            f"--confidence {args.confidence:g}: between 0.5 and 1", hint="--confidence 0.99"
+        )
+    if args.ends < 1 or args.confirm < 0:
+        raise UsageError("--ends is at least 1, --confirm at least 0", hint="rl bisect --help")
+
+
+def _findable(command: tuple[str, ...], cwd: str) -> tuple[str, ...]:
+    """Name files outside the repository by their whole path: each probe has another folder."""
+    from relaunch.journal.home import find_home
+
+    top = find_home(cwd).project + os.sep
+    words = []
+    for word in command:
+        path = os.path.abspath(os.path.join(cwd, word))
+        is_outside = os.path.isfile(path) and not path.startswith(top)
+        words.append(path if is_outside and os.sep in word else word)
+    return tuple(words)
+
+
+def _pair(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--env {word}: NAME=VALUE", hint="rl bisect --env CUDA_VISIBLE_DEVICES=0")
+    return name, value
+
+
+def _budget(text: str | None) -> tuple[int | None, float | None]:
+    if not text:
+        return None, None
+    if text.isdecimal():
+        return int(text), None
+    return None, seconds(text, "--budget")
+
+
+# --- what is shown
+
+
+def _show(bisection: Bisection, found: Found, args: Namespace) -> None:
+    from relaunch.session.bisect.card import card_of
+
+    commit = found.suspects[0][0]
+    card = card_of(bisection.repo, found, bisection.executed, bisection.rung_of(commit.id))
+    if args.json:
+        draw.say_json("bisect", as_json(bisection, found, card))
+        return
+    pen = draw.pen(sys.stdout, args.color)
+    lines = _sure(found, card, bisection.request, pen) if found.is_found else _unsure(found, pen)
+    draw.say("\n".join(lines) + "\n")
+
+
+def _sure(found: Found, card: Card, request: Request, pen: draw.Pen) -> list[str]:
+    commit = card.commit
+    what = "passes" if found.hunt.is_reversed else "fails"
+    mark = pen("bold", f"{commit.short} is the first commit where it {what}")
+    command = draw.quoted([*request.recipe.argv])
+    pairs = [
+        ("what", commit.subject),
+        ("who", f"{card.author}, {commit.day}"),
+        ("commit", card.commit_link),
+        ("pull", card.pull_link),
+        ("merged by", ", ".join(f"{one.short} {one.subject}" for one in found.merged_by)),
+        ("failure", card.failure),
+        ("before", f"{found.parent[:10]} {'fails' if found.hunt.is_reversed else 'passes'}"),
+        ("releases", _releases(card)),
+        ("others", _others(found)),
+        ("needed", card.environment),
+        ("sure", _sureness(found)),
+        ("check", f"rl bisect --good {found.parent[:10]} --bad {commit.short} -- {command}"),
+        ("or", f"git bisect start {commit.short} {found.parent[:10]} && git bisect run {command}"),
+    ]
+    shown = [(name, draw.clean(value)) for name, value in pairs if value]
+    lines = [mark, *draw.facts(shown, draw.width(), pen)]
+    if card.diff:
+        lines += ["", *(pen(_paint(line), draw.clean(line)) for line in card.diff)]
+        if card.left_out:
+            more = f"git diff {found.parent[:10]} {commit.short}"
+            lines.append(pen("dim", f"... {draw.plural(card.left_out, 'more line')}: {more}"))
+    return lines
+
+
+def _releases(card: Card) -> str:
+    words = []
+    if card.last_without:
+        words.append(f"last without it {card.last_without}")
+    if card.first_with:
+        words.append(f"first with it {card.first_with}")
+    return ", ".join(words)
+
+
+def _others(found: Found) -> str:
+    total = sum(found.others.values())
+    if not total:
+        return ""
+    most = max(found.others, key=lambda title: found.others[title])
+    return f"{draw.plural(total, 'commit')} failed otherwise and told nothing: {most}"
+
+
+def _sureness(found: Found) -> str:
+    does = "it always did the same" if found.answer.is_steady else "it does the one or the other"
+    took = f"{draw.plural(found.runs, 'run')} in {draw.duration(found.seconds)}"
+    return f"{100 * found.answer.confidence:.1f}%, {took}, {does}"
+
+
+def _paint(line: str) -> str:
+    if line.startswith(("+++", "---", "diff ", "index ")):
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+
+
+def _unsure(found: Found, pen: draw.Pen) -> list[str]:
+    why = f"{found.stopped}: " if found.stopped else ""
+    count = len(found.suspects)
+    chance = f"{100 * found.answer.confidence:.0f}%"
+    lines = [pen("bold", f"{why}it is one of {draw.plural(count, 'commit')} ({chance})")]
+    for commit, share in found.suspects[:12]:
+        text = f"{100 * share:5.1f}%  {commit.short}  {commit.day}  {commit.subject}"
+        lines.append(draw.clip(draw.clean(text), draw.width(), utf8=pen.utf8))
+    if count > 12:
+        lines.append(pen("dim", f"        and {count - 12} more"))
+    if found.others:
+        lines.append(_others(found))
+    next_step = "rl bisect --resume" if found.stopped else "rl bisect --log"
+    return [*lines, pen("dim", f"next: {next_step}")]
+
+
+def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
+    """Return what was found, for programs."""
+    return {
+        "search": bisection.book.number,
+        "found": found.is_found,
+        "stopped": found.stopped,
+        "reversed": found.hunt.is_reversed,
+        "commit": card.commit.id,
+        "parent": found.parent,
+        "author": card.author,
+        "when": card.commit.when,
+        "subject": card.commit.subject,
+        "commit_link": card.commit_link,
+        "pull_link": card.pull_link,
+        "merged_by": [one.id for one in found.merged_by],
+        "failure": found.hunt.failure.title,
+        "signature": found.hunt.failure.digest,
+        "last_without": card.last_without,
+        "first_with": card.first_with,
+        "confidence": found.answer.confidence,
+        "steady": found.answer.is_steady,
+        "suspects": [{"commit": one.id, "chance": share} for one, share in found.suspects],
+        "runs": found.runs,
+        "search_runs": found.search_runs,
+        "seconds": found.seconds,
+        "others": dict(found.others),
+        "environment": card.environment,
+    }
+
+
+# --- looking back
+
+
+def _undo(search: Search, count: int) -> int:
+    if count < 1 or count > len(search.probes()):
+        raise UsageError(
+            f"--undo {count}: there are {draw.plural(len(search.probes()), 'probe')}",
+            hint="rl bisect --log",
+        )
+    for probe in search.forget(count):
+        draw.remark(f"rl: forgot {probe['commit'][:10]}: {_seen(probe)}")
+    draw.remark("rl: next: rl bisect --resume")
+    return 0
+
+
+def _log(search: Search, args: Namespace) -> int:
+    probes = search.probes()
+    if args.json:
+        draw.say_json("bisect-log", {"search": search.number, "probes": probes, "end": search.end})
+        return 0
+    lines = [
+        f"{number:>3}  {probe['commit'][:10]}  {draw.duration(probe['seconds']):>8}  {_seen(probe)}"
+        for number, probe in enumerate(probes, 1)
+    ]
+    width = draw.width()
+    draw.say("".join(f"{draw.clip(draw.clean(line), width)}\n" for line in lines))
+    return 0
+
+
+def _seen(probe: dict[str, Any]) -> str:
+    from relaunch.session.bisect.hunt import told
+    from relaunch.session.past import outcome_of
+
+    return told(outcome_of(probe["outcome"]))

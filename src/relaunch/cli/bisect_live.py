@@ -1,0 +1,135 @@
+"""How a bisection looks while it runs: the line of commits, what is left, and where it may be.
+
+On a terminal three lines that are drawn anew, elsewhere one line for each probe.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from relaunch.cli import draw
+from relaunch.search.line import Side
+from relaunch.session.bisect.hunt import told
+from relaunch.session.bisect.told import Began, Learnt, Probed, State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from relaunch.session.bisect.told import Event
+
+_MARKS = {Side.OLD: "●", Side.NEW: "●", Side.OTHER: "○"}
+_ASCII_MARKS = {Side.OLD: "o", Side.NEW: "x", Side.OTHER: "?"}
+_ORDER = (Side.OTHER, Side.OLD, Side.NEW)
+_WIDEST = 100
+
+
+class Live:
+    """Draws what it is told, on standard error."""
+
+    def __init__(self, *, quiet: bool, pen: draw.Pen) -> None:
+        """Draw with a pen, or nothing at all."""
+        self._quiet = quiet
+        self._pen = pen
+        self._drawn = 0
+        self._names = ("", "")
+        self._is_reversed = False
+        self._is_terminal = sys.stderr.isatty()
+
+    def tell(self, event: Event) -> None:
+        """Show an event."""
+        if self._quiet:
+            return
+        if isinstance(event, Began):
+            self._names = event.ends
+            commits = draw.plural(event.commits, "commit")
+            self._say(f"rl: search {event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
+            for note in event.notes:
+                self._say(f"rl: {note}")
+        elif isinstance(event, Learnt):
+            self._is_reversed = event.hunt.is_reversed
+            what = "what mended" if event.hunt.is_reversed else "what brought"
+            self._say(f"rl: looking for {what}: {event.hunt.failure.title}")
+        elif isinstance(event, Probed):
+            self._say(f"rl:   {_probe_words(event, self._is_reversed)}")
+        elif self._is_terminal:
+            self._draw(event)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._wipe()
+
+    def _say(self, text: str) -> None:
+        self._wipe()
+        draw.remark(draw.clip(draw.clean(text), draw.width(sys.stderr), utf8=self._pen.utf8))
+
+    def _draw(self, state: State) -> None:
+        self._wipe()
+        width = min(_WIDEST, draw.width(sys.stderr) - 1)
+        lines = [
+            diagram(state, self._names, width, self._pen, is_reversed=self._is_reversed),
+            chart(state, self._names, width, self._pen),
+            draw.clip(words(state), width, utf8=self._pen.utf8),
+        ]
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        sys.stderr.flush()
+        self._drawn = len(lines)
+
+    def _wipe(self) -> None:
+        if self._drawn:
+            sys.stderr.write(f"\x1b[{self._drawn}A\x1b[J")
+            sys.stderr.flush()
+            self._drawn = 0
+
+
+def _probe_words(event: Probed, is_reversed: bool) -> str:
+    shown = {
+        Side.OLD: "fails" if is_reversed else "passes",
+        Side.NEW: "passes" if is_reversed else "fails so",
+        Side.OTHER: f"fails otherwise: {told(event.outcome)}",
+    }[event.side]
+    took = draw.duration(event.seconds)
+    return f"{event.commit.short} {event.commit.day} {took:>7}  {shown}   {event.commit.subject}"
+
+
+def diagram(
+    state: State, names: tuple[str, str], width: int, pen: draw.Pen, *, is_reversed: bool
+) -> str:
+    """Draw the line of commits: `good ..●..○○○..[ ]..● bad`."""
+    left, right = (draw.clip(name, 12, utf8=pen.utf8) for name in names)
+    room = max(10, width - len(left) - len(right) - 2)
+    cells = ["·" if pen.utf8 else "."] * room
+    marks = _MARKS if pen.utf8 else _ASCII_MARKS
+    colours = {Side.OLD: "green", Side.NEW: "red", Side.OTHER: "yellow"}
+    if is_reversed:
+        colours[Side.OLD], colours[Side.NEW] = colours[Side.NEW], colours[Side.OLD]
+    for side in _ORDER:
+        for place, seen in state.sides.items():
+            if seen is side:
+                cells[_cell(place, state.size, room)] = pen(colours[side], marks[side])
+    for place in state.running:
+        cells[_cell(place, state.size, room)] = pen("bold", "◌" if pen.utf8 else "*")
+    return f"{left} {''.join(cells)} {right}"
+
+
+def chart(state: State, names: tuple[str, str], width: int, pen: draw.Pen) -> str:
+    """Draw under it how likely the change is where."""
+    left, right = (draw.clip(name, 12, utf8=pen.utf8) for name in names)
+    room = max(10, width - len(left) - len(right) - 2)
+    sums = [0.0] * room
+    for place, chance in enumerate(state.chances):
+        sums[_cell(place, state.size, room)] += chance
+    bars = draw.sparkline(sums, utf8=pen.utf8)
+    shown = "".join(bar if sums[at] > 1e-4 else " " for at, bar in enumerate(bars))
+    return f"{' ' * len(left)} {pen('cyan', shown)}"
+
+
+def _cell(place: int, size: int, room: int) -> int:
+    return min(room - 1, place * (room - 1) // max(1, size))
+
+
+def words(state: State) -> str:
+    """Say what is left to do."""
+    inside = f"inside {state.inside}: " if state.inside else ""
+    left = f"{draw.plural(state.left, 'commit')} left"
+    more = f"about {state.expected} more" if state.expected else "confirming"
+    time_left = f", {draw.duration(state.seconds_left)}" if state.expected else ""
+    return f"{inside}{left}, {draw.plural(state.runs, 'run')} done, {more}{time_left}"

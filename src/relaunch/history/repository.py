@@ -1,0 +1,165 @@
+"""The user's repository, and the one way in which git is asked about it: nothing is ever written.
+
+The index is not refreshed, no hook, pager or prompt is started, and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import RelaunchError, UsageError
+from relaunch.proc.capture import capture
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from relaunch.proc.capture import Captured
+
+_KEPT = (
+    "GIT_CEILING_DIRECTORIES", "GIT_CONFIG", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH",
+    "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
+)  # fmt: skip
+"""The beginnings of git's variables that stay the user's; others would lead us elsewhere."""
+_ENV = {
+    "LC_ALL": "C",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",  # older ones do not know GIT_NO_LAZY_FETCH
+    "GIT_LITERAL_PATHSPECS": "1",
+}
+_FIXED = ("--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_AT_HOME = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+class Repository:
+    """A work tree of the user, and the git directory that it shares with its linked worktrees."""
+
+    def __init__(self, *, top: str, common: str) -> None:
+        """Use what `open_repository` found."""
+        self.top = top
+        self.common = common
+
+    @property
+    def is_shallow(self) -> bool:
+        """Tell whether the history is cut, as after `git clone --depth`."""
+        try:
+            return os.path.getsize(os.path.join(self.common, "shallow")) > 0
+        except OSError:
+            return False
+
+    def git(self, *args: str, data: bytes = b"") -> bytes:
+        """Run git at the top and return its output; RelaunchError with git's own words."""
+        done = self.try_git(*args, data=data)
+        if done.code == 0:
+            return done.out
+        if b"promisor remote" in done.err or b"lazy fetching disabled" in done.err:
+            raise RelaunchError(
+                f"git {args[0]} in {self.top}: objects are missing, this is a partial clone",
+                hint="git fetch --refetch --no-filter",
+            )
+        raise RelaunchError(f"git {args[0]} in {self.top}: {complaint(done)}")
+
+    def try_git(self, *args: str, data: bytes = b"", plain: bool = False) -> Captured:
+        """Run git at the top; `plain` leaves out the settings of the user's home."""
+        own = ("-c", "safe.directory=*") if plain else ()  # it was found safe when it was opened
+        return _git(self.top, *own, *args, data=data, env=_AT_HOME if plain else {})
+
+    def dirty(self) -> tuple[str, ...]:
+        """List the tracked files with changes that are in no commit, relative to the top."""
+        out = self.git(
+            "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames",
+            "--ignore-submodules=none",
+        )  # fmt: skip
+        return tuple(os.fsdecode(entry[3:]) for entry in out.split(b"\0") if entry)
+
+    def untracked(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the files or folders in the work tree of which git tracks nothing.
+
+        Paths are absolute or relative to the top, and so is what comes back: relative to the top.
+        """
+        inside = [path for path in map(self._relative, paths) if path]
+        if not inside:
+            return ()
+        listed = os.fsdecode(self.git("ls-files", "-z", "--", *inside)).split("\0")
+        tracked = {*listed, *(folder for name in listed for folder in _folders(name))}
+        return tuple(path for path in dict.fromkeys(inside) if path not in tracked)
+
+    def _relative(self, path: str) -> str:
+        """Return the path below the top; nothing if it lies elsewhere or does not exist."""
+        folder, name = os.path.split(os.path.abspath(os.path.join(self.top, path)))
+        full = os.path.join(os.path.realpath(folder), name)
+        start = os.path.join(os.path.realpath(self.top), "")
+        if not full.startswith(start) or not os.path.lexists(full):
+            return ""
+        return full.removeprefix(start)
+
+
+def _folders(name: str) -> Iterable[str]:
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
+def open_repository(cwd: str) -> Repository:
+    """Find the work tree around `cwd`; UsageError if there is none with a commit."""
+    asked = ("--is-bare-repository", "--git-common-dir", "--show-toplevel")
+    done = _git(cwd, "rev-parse", "--path-format=absolute", *asked)
+    found = done.text.split("\n")
+    if found[:1] == ["true"]:
+        raise UsageError(
+            f"{cwd} is a bare repository: there is no work tree to run in",
+            hint=f"git clone {found[1]} work && cd work",
+        )
+    if done.code:
+        raise _not_opened(cwd, done)
+    repo = Repository(top=found[2], common=found[1])
+    unborn = repo.try_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").code
+    if unborn and not repo.git("rev-list", "--all", "--max-count=1"):
+        raise UsageError(f"{repo.top} has no commits yet", hint="git add -A && git commit")
+    return repo
+
+
+def _not_opened(cwd: str, done: Captured) -> UsageError:
+    said = complaint(done)
+    if "not a git repository" in said:
+        return UsageError(
+            f"{cwd} is not in a git repository", hint="cd into a clone, or git clone URL"
+        )
+    if "dubious ownership" in said:
+        whose = said.partition("'")[2].rpartition("'")[0] or cwd
+        return UsageError(
+            f"git refuses {whose}: it belongs to another user",
+            hint=f"git config --global --add safe.directory {whose}",
+        )
+    return UsageError(f"git in {cwd}: {said}")
+
+
+def _git(
+    folder: str, *args: str, data: bytes = b"", env: Mapping[str, str] | None = None
+) -> Captured:
+    done = capture(
+        ("git", "-C", folder, *_FIXED, *args), env={**_user_env(), **_ENV, **(env or {})}, data=data
+    )
+    if done.code == 127:
+        raise UsageError("git cannot be started: no commits can be read", hint="rl doctor")
+    return done
+
+
+def _user_env() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith(_KEPT)
+    }
+
+
+def complaint(done: Captured) -> str:
+    """Return the line of git's words that says why."""
+    lines = done.err.decode("utf-8", "replace").strip().splitlines()
+    for word in ("fatal: ", "error: "):
+        for line in lines:
+            if line.startswith(word):
+                return line.removeprefix(word)
+    return lines[-1] if lines else f"ended with {done.code}"

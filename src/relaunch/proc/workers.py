@@ -1,0 +1,113 @@
+"""Work of ours in forked processes, several at once: each has its own session, and one answer."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from relaunch.proc.prctl import die_with_parent
+from relaunch.proc.tree import MARKER, end_marked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable, Iterable
+    from typing import NoReturn
+
+    from _typeshed import HasFileno
+else:
+    import _signal
+
+_ASKED_S = 3.0
+"""What one has to end by itself when it is told to."""
+
+
+class Worker:
+    """A forked process that does one thing and sends back bytes. It ends when we do."""
+
+    def __init__(self, work: Callable[[str], bytes]) -> None:
+        """Begin; `work` gets a marker for the environment of the programs it starts."""
+        self.began = time.monotonic()
+        self.marker = f"{os.getpid()}.{time.time_ns()}"
+        self._near, far = os.pipe()
+        self._parts: list[bytes] = []
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._near)
+            _be_worker(work, self.marker, far, parent)
+        os.close(far)
+
+    def fileno(self) -> int:
+        """Return what turns readable when there is something of the answer."""
+        return self._near
+
+    def read(self) -> bytes | None:
+        """Take what is there; returns the whole answer at its end, empty if there is none."""
+        block = os.read(self._near, 1 << 16)
+        if block:
+            self._parts.append(block)
+            return None
+        self._close()
+        return b"".join(self._parts)
+
+    def cancel(self) -> None:
+        """End it, with all that it started."""
+        self._tell(_signal.SIGTERM)
+        until = time.monotonic() + _ASKED_S
+        while self._is_open(until - time.monotonic()):
+            pass
+        self._tell(_signal.SIGKILL)
+        self._close()
+        end_marked(self.marker)
+
+    def _is_open(self, seconds: float) -> bool:
+        if seconds <= 0 or not select.select([self._near], [], [], seconds)[0]:
+            return False
+        return bool(os.read(self._near, 1 << 16))
+
+    def _tell(self, signal: int) -> None:
+        try:
+            os.kill(self.pid, signal)
+        except ProcessLookupError:
+            pass
+
+    def _close(self) -> None:
+        os.close(self._near)
+        os.waitpid(self.pid, 0)
+
+
+def wait(
+    workers: Iterable[Worker], seconds: float | None = None, also: HasFileno | None = None
+) -> list[Worker]:
+    """Wait until one of them has said something, or `also` has; returns those workers."""
+    heard: list[HasFileno] = [*workers, *([also] if also is not None else [])]
+    ready = select.select(heard, [], [], seconds)[0]
+    return [one for one in ready if isinstance(one, Worker)]
+
+
+def _be_worker(work: Callable[[str], bytes], marker: str, far: int, parent: int) -> NoReturn:
+    """Do the work, away from the terminal; never comes back."""
+    code = 1
+    try:
+        os.setsid()
+        for signal in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
+            _signal.signal(signal, _signal.SIG_DFL)
+        die_with_parent(_signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for fd in range(3):
+            os.dup2(nothing, fd)
+        os.environ[MARKER] = marker
+        _write(far, work(marker))
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _write(fd: int, data: bytes) -> None:
+    done = 0
+    while done < len(data):
+        done += os.write(fd, data[done:])

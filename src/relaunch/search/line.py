@@ -1,0 +1,296 @@
+"""Finds on a line of candidates the one from which on a program behaves otherwise.
+
+It thinks and never runs anything: `propose` says which candidates to try next, `learn` takes what
+was seen, in any order, and `answer` says at any time what is known.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import ceil, exp, log2
+
+from relaunch.record import Record
+from relaunch.search.posterior import Posterior, Rates, entropy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+CONFIDENCE = 0.95
+_LEAST_GAIN = 2e-4
+"""Bits below which a run is not worth its time."""
+_NEARLY = 0.97
+"""How surely the neighbour of a candidate that failed otherwise fails so too."""
+_REACH = 0.06
+"""How far that reaches, as a share of the stretch that is left."""
+_LEAST_REACH = 3.0
+_BETWEEN = 0.05
+"""The chance that a candidate between two that failed alike, but otherwise, can be tested."""
+_HOPELESS = 0.03
+"""Chance to be testable below which a candidate is not tried any more, after many in vain."""
+_STEADY = 0.5
+_FLATTENED = 0.15
+"""So much of any prior is spread evenly: it may be wrong."""
+
+
+class Side(Enum):
+    """What a run showed: the behaviour of the old end, of the new end, or something else."""
+
+    OLD = "old"
+    NEW = "new"
+    OTHER = "other"
+
+
+class Suspect(Record):
+    """A candidate, and how likely the change is there."""
+
+    place: int
+    chance: float
+
+
+class Answer(Record):
+    """What is known: the best candidate, or those among which it is."""
+
+    suspects: tuple[Suspect, ...]
+    """Those that together reach the confidence asked for; the likeliest first.
+
+    Of a steady program all that were not ruled out, however unlikely."""
+    is_found: bool
+    """One candidate is confirmed: the old behaviour was seen before it, the new one there."""
+    confidence: float
+    """How likely it is that the change is among the suspects."""
+    is_steady: bool
+    """All that was seen agrees with a program that always does the same."""
+    runs: int
+
+    @property
+    def place(self) -> int:
+        """The best candidate."""
+        return self.suspects[0].place
+
+
+class LineSearch:
+    """A search among the candidates 1 to n; 0 is the old end, n the new one.
+
+    With a steady program each run halves what is left, counted in probability, so the runs are
+    about as many as the culprit's own surprise under the prior, in bits; the flattened prior bounds
+    them by those of plain halving and three more. Candidates that cannot be tested are avoided
+    with their neighbours, and when many were tried in vain the rest of their stretch is left alone:
+    then the answer is all of it. A contradiction makes it a search with rates, which runs candidates again
+    until one of them is sure enough.
+    """
+
+    def __init__(
+        self,
+        prior: Sequence[float],
+        *,
+        rates: Rates | None = None,
+        confidence: float = CONFIDENCE,
+        confirmations: int = 0,
+    ) -> None:
+        """Weights of the candidates 1 to n; a weight of 0 says that nothing can change there.
+
+        `confirmations` more runs of the answer and of its neighbour are asked for at the end.
+        """
+        self.size = len(prior)
+        self.confidence = confidence
+        self.confirmations = confirmations
+        self.posterior = Posterior(flattened(prior), rates or Rates(steady=True))
+        self.others: dict[int, str] = {}
+        """Candidates that showed something else, and what."""
+        self.runs = 0
+
+    # --- learning
+
+    def learn(self, place: int, side: Side, key: str = "") -> None:
+        """Take what one run showed; `key` tells one other failure from another."""
+        self.runs += 1
+        if side is Side.OTHER:
+            self.others[place] = key
+            return
+        self.others.pop(place, None)
+        self.posterior.learn(place, is_new=side is Side.NEW)
+        if self.posterior.is_impossible:
+            self.posterior.doubt()
+
+    def reweigh(self, prior: Sequence[float]) -> None:
+        """Take a better prior, which may come late."""
+        self.posterior.reweigh(flattened(prior))
+
+    # --- asking
+
+    @property
+    def is_steady(self) -> bool:
+        """True while nothing was seen that a steady program would not do."""
+        return self.posterior.steady >= _STEADY
+
+    def propose(self, count: int = 1, pending: Collection[int] = ()) -> list[int]:
+        """Return up to `count` candidates to run beside those that are running; none: it is done.
+
+        The same candidate may come again where rates matter.
+        """
+        if self.is_confirming:
+            return self._to_confirm(pending)[:count]
+        if self.answer().is_found:
+            return []
+        found: list[int] = []
+        while len(found) < count:
+            best = self._best([*pending, *found])
+            if best is None:
+                break
+            found.append(best)
+        return found
+
+    @property
+    def is_confirming(self) -> bool:
+        """One candidate is likely enough, and only has to be seen, with the one before it."""
+        return bool(self._to_confirm(()))
+
+    def is_useless(self, place: int) -> bool:
+        """Tell whether the run of a candidate cannot tell anything any more."""
+        if place in self._to_confirm(()):
+            return False
+        return self.posterior.gains()[place] < _LEAST_GAIN
+
+    def _best(self, pending: Sequence[int]) -> int | None:
+        gains = self._gains_beside(pending)
+        in_vain = 3 * ceil(log2(self.size + 1)) + 8
+        least = _HOPELESS if len(self.others) >= in_vain else 0.0
+        best, most = None, 0.0
+        for place in self._askable(pending):
+            gain = gains[place]
+            if gain < _LEAST_GAIN or place in self.others:
+                continue
+            testable = self._testable(place)
+            if testable >= least and gain * testable > most:
+                best, most = place, gain * testable
+        return best
+
+    def _askable(self, pending: Sequence[int]) -> Collection[int]:
+        """Return what may be run: of a steady program nothing twice, until one suspect is left.
+
+        Then the others are suspects only if it is not steady after all.
+        """
+        if not self.is_steady:
+            return range(self.size + 1)
+        left = self._left()
+        if len(left) <= 1:
+            return range(self.size + 1)
+        return [place for place in range(left[0], left[-1]) if place not in pending]
+
+    def _left(self) -> list[int]:
+        """Return the suspects of a steady program: those after the old behaviour, up to the new."""
+        low = max(self.posterior.old, default=0)
+        high = min(self.posterior.new, default=self.size)
+        return [place for place in range(low + 1, high + 1) if self.posterior.prior[place] > 0.0]
+
+    def _gains_beside(self, pending: Sequence[int]) -> list[float]:
+        """Return what each run tells on top of what is running."""
+        if not pending:
+            return self.posterior.gains()
+        if self.is_steady:
+            return self._parts_beside(sorted(set(pending)))
+        imagined = Posterior(self.posterior.prior[1:], self.posterior.rates)
+        imagined.new, imagined.old = {**self.posterior.new}, {**self.posterior.old}
+        chances = self.posterior.chances
+        for place in pending:
+            imagined.learn(place, is_new=sum(chances[: place + 1]) >= 0.5)
+        return imagined.gains()
+
+    def _parts_beside(self, pending: list[int]) -> list[float]:
+        """Return by how much each run would divide further what the running ones divide."""
+        sums, total = [], 0.0
+        for chance in self.posterior.chances:
+            total += chance
+            sums.append(total)
+        edges = [0.0, *(sums[place] for place in pending), 1.0]
+        found = []
+        part = 0
+        for place in range(self.size + 1):
+            while part < len(pending) and place > pending[part]:
+                part += 1
+            low, high = edges[part], edges[part + 1]
+            whole = high - low
+            found.append(whole * entropy((sums[place] - low) / whole) if whole > 1e-12 else 0.0)
+        return found
+
+    def _testable(self, place: int) -> float:
+        """Guess how likely it is that a candidate shows anything but something else."""
+        if not self.others:
+            return 1.0
+        low, high = self._bounds()
+        reach = max(_LEAST_REACH, _REACH * (high - low))
+        chance = 1.0
+        for other in self.others:
+            chance *= 1.0 - _NEARLY * exp(-abs(place - other) / reach)
+        left = max((one for one in self.others if one < place), default=None)
+        right = min((one for one in self.others if one > place), default=None)
+        if left is not None and right is not None and self.others[left] == self.others[right]:
+            chance *= _BETWEEN
+        return chance
+
+    def _bounds(self) -> tuple[int, int]:
+        """Return the last candidate before and the first one after all that is likely."""
+        likely = [place for place, chance in enumerate(self.posterior.chances) if chance > 1e-9]
+        return (likely[0] - 1, likely[-1]) if likely else (0, self.size)
+
+    def _to_confirm(self, pending: Collection[int]) -> list[int]:
+        """Return what a single suspect still needs: a run of its own, or of the one before it."""
+        chances = self.posterior.chances
+        best = max(range(len(chances)), key=chances.__getitem__)
+        if not best or chances[best] < self.confidence:
+            return []
+        return [
+            place
+            for place, kind in ((best - 1, 0), (best, 1))
+            if place not in self.others
+            and self._runs_still_due(place, kind) > [*pending].count(place)
+        ]
+
+    def _runs_still_due(self, place: int, kind: int) -> int:
+        """Count the runs that are missing at a place to call it seen; the ends need no second."""
+        seen = self.posterior.runs_at(place)[kind]
+        is_end = place in (0, self.size)
+        most = 1 if is_end else 1 + self.confirmations
+        return max(0, most - seen) if self.is_steady else max(0, 1 - sum(self._runs(place)))
+
+    def _runs(self, place: int) -> tuple[int, int]:
+        return self.posterior.runs_at(place)
+
+    # --- answering
+
+    def answer(self) -> Answer:
+        """Say what is known now."""
+        chances = self.posterior.chances
+        needed = self._left() if self.is_steady else ()
+        ranked = sorted(range(1, self.size + 1), key=lambda place: -chances[place])
+        suspects: list[Suspect] = []
+        total = 0.0
+        for place in ranked:
+            is_needed = place in needed or total < self.confidence
+            if is_needed and chances[place] > 0.0:
+                suspects.append(Suspect(place=place, chance=chances[place]))
+                total += chances[place]
+        is_found = len(suspects) == 1 and not self._to_confirm(())
+        return Answer(
+            suspects=tuple(suspects),
+            is_found=is_found and self._is_seen(suspects[0].place),
+            confidence=min(total, 1.0),
+            is_steady=self.is_steady,
+            runs=self.runs,
+        )
+
+    def _is_seen(self, place: int) -> bool:
+        """Tell whether the change was really seen: old before the candidate, and new there."""
+        return self._runs(place - 1)[0] > 0 and self._runs(place)[1] > 0
+
+
+def flattened(prior: Sequence[float]) -> list[float]:
+    """Return a prior that sums to one and rules nothing out but what had no weight at all."""
+    total = sum(prior)
+    possible = sum(1 for weight in prior if weight > 0.0)
+    if total <= 0.0 or not possible:
+        return [1.0 / len(prior)] * len(prior) if prior else []
+    even = _FLATTENED / possible
+    found = [even + (1.0 - _FLATTENED) * (one / total) if one > 0.0 else 0.0 for one in prior]
+    return [one / sum(found) for one in found]

@@ -1,0 +1,168 @@
+"""One probe: the command at one commit, in a checkout of its own; runs in a worker process."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from relaunch.errors import PlaceError, RelaunchError
+from relaunch.inside.protocol import EXECUTED
+from relaunch.journal.output import OutputWriter
+from relaunch.jsontext import dumps
+from relaunch.outcome import Outcome
+from relaunch.proc.supervise import supervise
+from relaunch.proc.tree import MARKER
+from relaunch.record import Record
+from relaunch.session import facts
+from relaunch.session.bisect import repair
+from relaunch.session.past import outcome_json
+from relaunch.textfile import read_if_there
+from relaunch.trial.engine import World, run_trial
+from relaunch.trial.place.source import source_env
+from relaunch.trial.redact import forms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from relaunch.recipe import Recipe
+    from relaunch.trial.place.checkout import Checkout
+
+
+class Tried(Record):
+    """One run of the command, and on which rung of the ladder."""
+
+    outcome: Outcome
+    rung: str = ""
+    needs: str = ""
+
+
+class Oracle(Record):
+    """What is run at each commit, and with what around it."""
+
+    recipe: Recipe
+    """Its `cwd` is a folder of the user's tree, and so are words that name files there."""
+    top: str
+    """The user's tree."""
+    build: str = ""
+    """A shell line that is run before the command, in the checkout."""
+    overlay: Mapping[str, str] = {}
+    """Files of the user's tree that are put into each checkout: relative path to source."""
+    redact: tuple[str, ...] = ()
+    ladder: repair.Ladder
+    repairs: bool = True
+
+    def probe(
+        self, checkout: Checkout, commit: str, when: float, folder: str, marker: str
+    ) -> bytes:
+        """Run it at a commit; what it wrote goes to `folder`. Returns JSON."""
+        began = time.monotonic()
+        tries: list[Tried] = []
+        try:
+            checkout.go_to(commit)
+            checkout.overlay(self.overlay)
+            tries = self._climb(checkout, (commit, when), folder, marker)
+        except RelaunchError as error:
+            tries = [Tried(outcome=Outcome(exit_code=125, not_started=error.message))]
+        best = tries[-1]
+        answer = {
+            "outcome": outcome_json(best.outcome),
+            "rung": best.rung,
+            "needs": best.needs,
+            "runs": len(tries),
+            "seconds": time.monotonic() - began,
+            "missing": [*checkout.missing],
+        }
+        return dumps(answer).encode("ascii")
+
+    def executed(
+        self, checkout: Checkout, commit: str, when: float, folder: str, marker: str
+    ) -> dict[str, set[int]]:
+        """Run it once at a commit, and return which lines of the project's functions ran."""
+        os.makedirs(folder, mode=0o700)
+        checkout.go_to(commit)
+        checkout.overlay(self.overlay)
+        traced = self.recipe.but(env={**self.recipe.env, EXECUTED: checkout.path})
+        self.but(recipe=traced)._climb(checkout, (commit, when), folder, marker)
+        return read_executed(os.path.join(folder, "reports"))
+
+    def _climb(
+        self, checkout: Checkout, commit: tuple[str, float], folder: str, marker: str
+    ) -> list[Tried]:
+        """Run it as it is; and where something is missing, with what the revision asks for."""
+        needs = repair.stated(checkout)
+        tries: list[Tried] = []
+        for rung in self.ladder.ways(checkout, needs):
+            try:
+                wanted = self.ladder.prepared(rung, checkout, needs, commit)
+            except PlaceError as error:
+                failed = Outcome(exit_code=125, not_started=error.message)
+                tries = tries or [Tried(outcome=failed, rung=rung, needs=needs.digest)]
+                continue
+            outcome = self._built(checkout) or self._run(checkout, wanted, folder, marker)
+            tries.append(Tried(outcome=outcome, rung=rung, needs=needs.digest))
+            if not repair.lacks(outcome) or not self.repairs:
+                return tries
+        return tries
+
+    def _built(self, checkout: Checkout) -> Outcome | None:
+        """Build what is to be tested; returns what went wrong."""
+        if not self.build:
+            return None
+        words = ("/bin/sh", "-c", self.build)
+        env = {**os.environ, **self.recipe.env}
+        ended = supervise(
+            words, cwd=checkout.path, env=env, chunk=lambda *_: None, quiet=True, stdin=False
+        )
+        if ended.exit_code == 0:
+            return None
+        return Outcome(exit_code=125, not_started=f"`{self.build}` failed ({ended.exit_code})")
+
+    def _run(self, checkout: Checkout, wanted: repair.Wanted, folder: str, marker: str) -> Outcome:
+        env = self._env(checkout, wanted, marker)
+        secrets = forms(facts.secret_values(env, self.redact))
+        reports = os.path.join(folder, "reports")
+        os.makedirs(reports, mode=0o700, exist_ok=True)
+        writer = OutputWriter(folder)
+        world = World(
+            env=env, reports=reports, project=(checkout.path,), secrets=secrets, quiet=True
+        )
+        try:
+            recipe = self.ladder.command(self._recipe(checkout), wanted)
+            return run_trial(recipe, world, record=writer.chunk).outcome
+        finally:
+            writer.close()
+
+    def _recipe(self, checkout: Checkout) -> Recipe:
+        words = tuple(self._moved(word, checkout) for word in self.recipe.argv)
+        cwd = self._moved(self.recipe.cwd, checkout)
+        if not os.path.isdir(cwd):
+            cwd = checkout.path
+        return self.recipe.but(argv=words, cwd=cwd)
+
+    def _moved(self, word: str, checkout: Checkout) -> str:
+        """Return where a path of the user's tree lies in the checkout, if it lies there."""
+        is_inside = word == self.top or word.startswith(self.top + os.sep)
+        moved = checkout.path + word[len(self.top) :] if is_inside else word
+        return moved if is_inside and os.path.lexists(moved) else word
+
+    def _env(self, checkout: Checkout, wanted: repair.Wanted, marker: str) -> dict[str, str]:
+        env = {**os.environ, **self.recipe.env, **checkout.env(), **wanted.env}
+        env |= {MARKER: marker, "PWD": checkout.path}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        try:
+            changes, _ = source_env((checkout.path,), env)
+        except PlaceError:  # no package there: nothing to lead imports to
+            return env
+        return {**env, **changes}
+
+
+def read_executed(folder: str) -> dict[str, set[int]]:
+    """Read what the processes of a traced run noted: files, relative to the top, and lines."""
+    found: dict[str, set[int]] = {}
+    for name in os.listdir(folder):
+        if name.endswith(".executed"):
+            lines = read_if_there(os.path.join(folder, name)).split("\n")
+            for path, numbers in zip(lines[::2], lines[1::2], strict=False):
+                found.setdefault(path, set()).update(map(int, numbers.split()))
+    return found

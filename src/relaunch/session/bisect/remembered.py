@@ -1,0 +1,111 @@
+"""Ends and requests from the journal: what passed last and failed first, and what was asked for."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import JournalError, UsageError
+from relaunch.journal import searches
+from relaunch.recipe import Limits, Recipe
+from relaunch.session.bisect.told import Request
+from relaunch.session.past import outcome_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from relaunch.journal.store import Trial
+    from relaunch.session.project import Project
+
+KIND = "bisect"
+_MOST_TRIALS = 500
+_SWITCHES = (
+    "never_fails_before", "always_fails_after", "always_fails_before", "never_fails_after", "prior",
+    "repair",
+)  # fmt: skip
+_PLAIN = ("good", "bad", "jobs", "confidence", "ends", "most_runs", "most_s", "confirm", "build")
+
+
+def ends_of(project: Project, command: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
+    """Find in the journal where a command passed last and failed first after that.
+
+    Returns both commits, and the command, which is the last one's if none was given.
+    """
+    journal = project.journal
+    ids = journal.ids()[-_MOST_TRIALS:]
+    trials = [trial for trial in map(_loaded(project), ids) if trial is not None]
+    wanted = list(command) or next((list(one.start["command"]) for one in reversed(trials)), [])
+    same = [one for one in trials if one.start["command"] == wanted and _base(one)]
+    if not wanted or not same:
+        raise UsageError(
+            "no trial of this command is remembered, so name the ends",
+            hint="rl bisect --good v1.2 --bad HEAD -- CMD",
+        )
+    passed = [one for one in same if outcome_of(one.end or {}).passed]
+    if not passed:
+        raise UsageError(
+            "this command never passed here, so name a revision where it does",
+            hint="rl bisect --good v1.2 -- CMD",
+        )
+    failed = [one for one in same[same.index(passed[-1]) :] if not outcome_of(one.end or {}).passed]
+    if not failed:
+        failed = [one for one in same if not outcome_of(one.end or {}).passed][-1:]
+    if not failed or _base(failed[0]) == _base(passed[-1]):
+        raise UsageError(
+            "the remembered trials do not tell a commit where it passed from one where it failed",
+            hint="rl bisect --good v1.2 --bad HEAD -- CMD",
+        )
+    return _base(passed[-1]), _base(failed[0]), tuple(wanted)
+
+
+def _loaded(project: Project) -> Any:
+    def load(trial_id: str) -> Trial | None:
+        try:
+            trial = project.journal.load(trial_id)
+        except JournalError:
+            return None
+        return trial if trial.end is not None and trial.start.get("command") else None
+
+    return load
+
+
+def _base(trial: Trial) -> str:
+    """Return the commit a trial ran on; nothing if its code was no commit's."""
+    roots = (trial.start.get("code") or {}).get("roots") or [{}]
+    root = roots[0]
+    is_clean = not (root.get("changed") or root.get("deleted"))
+    return str(root.get("base") or "") if is_clean else ""
+
+
+def request_json(request: Request, top: str) -> dict[str, Any]:
+    """Return a request as a search keeps it."""
+    recipe = request.recipe
+    return {
+        **{name: getattr(request, name) for name in (*_PLAIN, *_SWITCHES)},
+        "files": [*request.files],
+        "command": [*recipe.argv],
+        "cwd": os.path.relpath(recipe.cwd, top),
+        "env": dict(recipe.env),
+        "timeout_s": recipe.limits.timeout_s,
+        "match": recipe.match,
+    }
+
+
+def last_search(project: Project) -> tuple[searches.Search, Request]:
+    """Return the last search, and what was asked for."""
+    search = searches.newest(project.home.journal, KIND)
+    if search is None:
+        raise UsageError(
+            "there is no search yet", hint="rl bisect --good v1.2 -- pytest -q tests/test_x.py"
+        )
+    said = search.start["request"]
+    recipe = Recipe(
+        argv=tuple(said["command"]),
+        cwd=os.path.normpath(os.path.join(project.home.project, said["cwd"])),
+        env=said["env"],
+        limits=Limits(timeout_s=said["timeout_s"]),
+        match=said["match"],
+    )
+    plain = {name: said[name] for name in (*_PLAIN, *_SWITCHES)}
+    return search, Request(recipe=recipe, files=tuple(said["files"]), **plain)

@@ -1,0 +1,119 @@
+"""What a bisection asks for, what it tells while it runs, and what it found."""
+
+from __future__ import annotations
+
+from relaunch.record import Record
+from relaunch.search.line import Answer, Side
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from relaunch.history.line import Commit
+    from relaunch.outcome import Outcome
+    from relaunch.recipe import Recipe
+    from relaunch.session.bisect.hunt import Hunt
+
+
+class Request(Record):
+    """What a person asked for."""
+
+    recipe: Recipe
+    good: str
+    bad: str
+    jobs: int = 1
+    confidence: float = 0.95
+    ends: int = 1
+    """How often each end is run before it is believed."""
+    most_runs: int | None = None
+    most_s: float | None = None
+    never_fails_before: bool = False
+    always_fails_after: bool = False
+    always_fails_before: bool = False
+    never_fails_after: bool = False
+    prior: bool = True
+    """Let what each commit touched say where to look first."""
+    confirm: int = 1
+    """How often the answer, and the commit before it, are run once more."""
+    build: str = ""
+    files: tuple[str, ...] = ()
+    """Files of the tree that are put into each checkout."""
+    repair: bool = True
+    """Make environments for revisions that need other packages."""
+
+
+class Began(Record):
+    """The range is known; both ends are run first."""
+
+    number: int
+    ends: tuple[str, str]
+    commits: int
+    notes: tuple[str, ...] = ()
+
+
+class Learnt(Record):
+    """Both ends were run."""
+
+    hunt: Hunt
+    old: Outcome
+    new: Outcome
+
+
+class Probed(Record):
+    """One probe has ended."""
+
+    commit: Commit
+    side: Side
+    outcome: Outcome
+    seconds: float
+
+
+class State(Record):
+    """How a search stands, after each change."""
+
+    size: int
+    sides: Mapping[int, Side]
+    """What was seen, by place on the line; 0 is the old end."""
+    running: tuple[int, ...]
+    chances: Sequence[float]
+    left: int
+    """Commits among which it still may be."""
+    runs: int
+    expected: int
+    """Runs that it probably takes until the end."""
+    seconds_left: float
+    inside: str = ""
+    """The merge whose commits these are."""
+
+
+class Found(Record):
+    """What came of it."""
+
+    answer: Answer
+    suspects: tuple[tuple[Commit, float], ...]
+    """The commits among which it is, the likeliest first."""
+    hunt: Hunt
+    parent: str = ""
+    """The commit before the first suspect."""
+    merged_by: tuple[Commit, ...] = ()
+    """Merges that brought it in, the outermost first."""
+    runs: int = 0
+    search_runs: int = 0
+    """Those that were needed besides both ends and confirmations."""
+    seconds: float = 0.0
+    stopped: str = ""
+    """Why it ended before it was sure: interrupted, out of runs or time."""
+    others: Mapping[str, int] = {}
+    """Other failures on the way, and at how many commits."""
+    with_it: Outcome | None = None
+    """What was seen at the first suspect."""
+    without_it: Outcome | None = None
+    """What was seen at the commit before it."""
+
+    @property
+    def is_found(self) -> bool:
+        """One commit, seen with and without it."""
+        return self.answer.is_found and len(self.suspects) == 1
+
+
+Event = Began | Learnt | Probed | State

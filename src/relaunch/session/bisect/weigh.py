@@ -1,0 +1,109 @@
+"""Where to look first: which commits changed the lines that the command runs. Beside the search."""
+
+from __future__ import annotations
+
+import os
+import select
+
+from relaunch.errors import RelaunchError
+from relaunch.history.blame import changed_lines, on_the_line, vanished_lines
+from relaunch.history.line import merged_by
+from relaunch.history.prior import weights
+from relaunch.jsontext import dumps, loads
+from relaunch.proc.workers import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from relaunch.history.line import Commit
+    from relaunch.history.repository import Repository
+    from relaunch.session.bisect.oracle import Oracle
+    from relaunch.trial.place.checkout import Checkout
+
+_BLAME_S = 30.0
+"""What reading the history of the lines that ran may take, for each end."""
+
+
+class Weigher:
+    """A worker that runs both ends once more, traced, and then reads who changed what ran."""
+
+    def __init__(
+        self,
+        repo: Repository,
+        oracle: Oracle,
+        checkout: Checkout,
+        line: tuple[str, Sequence[Commit]],
+        touched: Mapping[str, Sequence[str]],
+        folder: str,
+    ) -> None:
+        """Begin."""
+        start, commits = line
+        self._checkout = checkout
+        self.files: tuple[str, ...] = ()
+        """Those of which some function ran where it fails."""
+
+        def work(marker: str) -> bytes:
+            when = commits[-1].when
+            runs = [
+                oracle.executed(checkout, end, when, os.path.join(folder, name), marker)
+                for name, end in (("new", commits[-1].id), ("old", start))
+            ]
+            found = _weights(repo, start, commits, touched, runs[0], runs[1])
+            return dumps({"weights": found, "files": sorted({*runs[0]})}).encode("ascii")
+
+        self._worker: Worker | None = Worker(work)
+
+    def fileno(self) -> int:
+        """Return what turns readable when it is ready; only while `is_running`."""
+        assert self._worker is not None
+        return self._worker.fileno()
+
+    @property
+    def is_running(self) -> bool:
+        """False when it has answered, or was ended."""
+        return self._worker is not None
+
+    def read(self) -> list[float] | None:
+        """Take what it says: weights of the commits; None if there are none yet, or at all."""
+        if self._worker is None or not select.select([self._worker], [], [], 0)[0]:
+            return None
+        answer = self._worker.read()
+        if answer is None:
+            return None
+        self._worker = None
+        self._checkout.close()
+        try:
+            found = loads(answer.decode("ascii"))
+            self.files = tuple(found["files"])
+            return [float(one) for one in found["weights"]] or None
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def close(self) -> None:
+        """End it."""
+        if self._worker is not None:
+            self._worker.cancel()
+            self._worker = None
+            self._checkout.close()
+
+
+def _weights(
+    repo: Repository,
+    start: str,
+    commits: Sequence[Commit],
+    touched: Mapping[str, Sequence[str]],
+    ran_new: Mapping[str, set[int]],
+    ran_old: Mapping[str, set[int]],
+) -> list[float]:
+    new = commits[-1].id
+    try:
+        blamed = on_the_line(
+            changed_lines(repo, start, new, ran_new, limit_s=_BLAME_S), merged_by(repo, start, new)
+        )
+        vanished = vanished_lines(repo, start, new, ran_old, limit_s=_BLAME_S)
+    except RelaunchError:
+        return []
+    if not blamed and not vanished:
+        return []
+    return weights(commits, touched, blamed, vanished, {*ran_new, *ran_old})

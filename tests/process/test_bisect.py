@@ -1,0 +1,297 @@
+"""`rl bisect` in real repositories: the right commit, in few runs, and nothing of yours touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+
+import pytest
+from tests.bisecting import PYTHON, REPRO, add_commits, bisect, outside, steady, user_state
+from tests.supervising import wait_until
+
+
+def found(world, ids, *words, command):
+    """Search the whole range and return the answer as data."""
+    return json.loads(bisect(world, ids[0], ids[-1], "--json", *words, command=command))
+
+
+def left_behind(world):
+    """Name what a search must not leave: checkouts."""
+    folder = world.journal / "checkouts"
+    return sorted(os.listdir(folder)) if folder.exists() else []
+
+
+def processes_with(word):
+    """Return the processes whose command has a word."""
+    wanted = word.encode()
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if wanted in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            pass
+    return found
+
+
+def test_the_first_failing_commit_is_named_and_nothing_of_the_user_moves(world):
+    ids = add_commits(world, steady(23), 40)
+    world.write("README.md", "edited, not committed\n")
+    before = user_state(world)
+    done = world.rl(
+        "bisect", "--good", ids[0], "--bad", "HEAD", "--", PYTHON, outside(world, REPRO)
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"{ids[23][:10]} is the first commit where it fails" in done.stdout
+    assert "change 23" in done.stdout
+    assert "ValueError: broken" in done.stdout
+    assert f"git bisect start {ids[23][:10]} {ids[22][:10]}" in done.stdout
+    assert "+    raise ValueError('broken')" in done.stdout
+    assert "not your changes to README.md" in done.stderr
+    assert user_state(world) == before
+    assert left_behind(world) == []
+
+
+def test_what_mended_it_is_found_without_any_terms(world):
+    ids = add_commits(world, lambda n: steady(0)(n) if n < 11 else steady(99)(n), 16)
+    answer = found(world, ids[1:], command=[PYTHON, outside(world, REPRO)])
+    assert answer["reversed"]
+    assert answer["commit"] == ids[11]
+
+
+def test_a_different_failure_is_never_the_culprit(world):
+    rng = random.Random(5)
+    broken = {number for number in range(2, 40) if rng.random() < 0.3} - {28, 29}
+
+    def program(number):
+        return "import no_such_thing_of_ours_\n" if number in broken else steady(29)(number)
+
+    ids = add_commits(world, program, 40)
+    answer = found(world, ids[1:], "--no-repair", command=[PYTHON, outside(world, REPRO)])
+    assert answer["commit"] == ids[29]
+    assert answer["found"]
+
+
+def test_where_breakage_hides_it_all_that_may_be_it_are_named(world):
+    def program(number):
+        return f"syntax error {number}\n" if 8 <= number <= 12 else steady(10)(number)
+
+    ids = add_commits(world, program, 20)
+    done = world.rl("bisect", "--good", ids[0], "--", PYTHON, outside(world, REPRO))
+    assert done.returncode == 1
+    assert "it is one of 6 commits" in done.stdout
+    for number in range(8, 14):
+        assert ids[number][:10] in done.stdout
+    assert "failed otherwise" in done.stdout
+
+
+def test_a_new_test_of_the_tree_works_at_every_revision(world):
+    ids = add_commits(world, steady(7), 12)
+    world.write("check_new.py", REPRO)
+    answer = found(world, ids, command=[PYTHON, "check_new.py"])
+    assert answer["commit"] == ids[7]
+
+
+def test_the_package_of_the_revision_is_loaded_not_the_installed_one(world):
+    world.write("pyproject.toml", "[project]\nname = 'app'\nversion = '1'\n")
+    world.write("src/app/__init__.py", "")
+    world.commit()
+    ids = add_commits(world, steady(5), 9, file="src/app/core.py")
+    site = world.root / "site"
+    (site / "app").mkdir(parents=True)
+    (site / "app/__init__.py").write_text("")
+    (site / "app/core.py").write_text("def work():\n    pass\n")
+    script = outside(world, "import app.core\napp.core.work()\n")
+    world.env["PYTHONPATH"] = str(site)
+    assert found(world, ids, command=[PYTHON, script])["commit"] == ids[5]
+
+
+def test_inside_a_merge_the_commit_itself_is_named(world):
+    ids = add_commits(world, steady(99), 6)
+    world.git("checkout", "-q", "-b", "side", ids[3])
+    inner = []
+    for number in range(4):
+        world.write("helper.py", f"BROKEN = {number >= 2}\n")
+        inner.append(world.commit(f"side {number}"))
+    world.git("checkout", "-q", "main")
+    world.git("merge", "-q", "--no-ff", "-m", "bring it in", "side")
+    merge = world.git("rev-parse", "HEAD").strip()
+    for number in range(3):
+        world.write("notes.txt", f"{number}")
+        world.commit()
+    head = world.git("rev-parse", "HEAD").strip()
+    script = outside(
+        world,
+        "import sys\nsys.path.insert(0, '.')\n"
+        "try:\n    import helper\nexcept ImportError:\n    sys.exit()\n"
+        "if helper.BROKEN:\n    raise ValueError('broken')\n",
+    )
+    answer = found(world, [ids[0], head], command=[PYTHON, script])
+    assert answer["commit"] == inner[2]
+    assert answer["merged_by"] == [merge]
+
+
+def test_several_at_once_find_the_same(world):
+    ids = add_commits(world, steady(17), 30)
+    answer = found(world, ids, "-j", "3", command=[PYTHON, outside(world, REPRO)])
+    assert answer["commit"] == ids[17]
+
+
+def test_a_failure_that_comes_at_times_is_found_and_said_to_be_so(world):
+    ids = add_commits(world, lambda n: f"LATE = {n >= 6}\n", 10)
+    count = world.root / "count"
+    script = outside(
+        world,
+        "import random, sys\nsys.path.insert(0, '.')\nimport app\n"
+        f"count = open({str(count)!r}, 'a+')\ncount.write('x')\n"
+        "if app.LATE and random.Random(count.tell()).random() < 0.5:\n"
+        "    raise ValueError('sometimes')\n",
+    )
+    words = ("--never-fails-before", "--ends", "6")
+    answer = found(world, ids, *words, command=[PYTHON, script])
+    assert answer["commit"] == ids[6]
+    assert not answer["steady"]
+    assert answer["confidence"] >= 0.95
+
+
+def test_the_ends_come_from_the_journal(world):
+    add_commits(world, steady(4), 3)
+    world.write("run.py", REPRO)
+    world.commit("how to run it")
+    good = world.git("rev-parse", "HEAD").strip()
+    assert world.rl("--", PYTHON, "run.py").returncode == 0
+    world.write("notes.txt", "1")
+    world.commit()
+    world.write("app.py", steady(1)(9))
+    bad = world.commit("break it")
+    world.write("notes.txt", "2")
+    world.commit()
+    assert world.rl("--", PYTHON, "run.py").returncode == 1
+    done = world.rl("bisect", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["commit"] == bad
+    assert answer["parent"] != good
+
+
+# --- stopping and going on
+
+
+SLOW = "import time\ntime.sleep(0.3)\n" + REPRO
+
+
+def test_ctrl_c_gives_the_best_answer_so_far_and_resume_goes_on(world):
+    ids = add_commits(world, steady(23), 40)
+    script = outside(world, SLOW)
+    words = ("bisect", "--good", ids[0], "--bad", ids[-1], "--", PYTHON, script)
+    before = user_state(world)
+    process = world.start(["rl", *words])
+    probes = world.journal / "searches/1/probes.jsonl"
+    wait_until(lambda: probes.exists() and len(probes.read_text().splitlines()) >= 4)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert b"interrupted: it is one of" in out
+    done = probes.read_text().splitlines()
+    assert left_behind(world) == []
+    again = world.rl("bisect", "--resume", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["commit"] == ids[23]
+    assert probes.read_text().splitlines()[: len(done)] == done
+    commits = [json.loads(line)["commit"] for line in probes.read_text().splitlines()]
+    twice = {one for one in commits if commits.count(one) > 1}
+    assert twice <= {ids[22], ids[23]}  # the answer was confirmed
+    assert user_state(world) == before
+
+
+def test_after_a_kill_the_next_search_leaves_nothing_of_the_last(world):
+    ids = add_commits(world, steady(23), 40)
+    script = outside(world, SLOW)
+    words = ("bisect", "--good", ids[0], "--bad", ids[-1], "--", PYTHON, script)
+    process = world.start(["rl", *words])
+    probes = world.journal / "searches/1/probes.jsonl"
+    wait_until(lambda: probes.exists() and len(probes.read_text().splitlines()) >= 3)
+    process.kill()
+    process.communicate()
+    before = len(probes.read_text().splitlines())
+    done = world.rl("bisect", "--resume", "--json")
+    assert json.loads(done.stdout)["commit"] == ids[23]
+    assert json.loads(done.stdout)["runs"] < before + 12
+    assert left_behind(world) == []
+    wait_until(lambda: not processes_with(script))
+
+
+def test_undo_forgets_a_probe_and_log_lists_them(world):
+    ids = add_commits(world, steady(5), 8)
+    script = outside(world, REPRO)
+    found(world, ids, command=[PYTHON, script])
+    count = len(world.rl("bisect", "--log").stdout.splitlines())
+    assert world.rl("bisect", "--undo", "2").stderr.count("forgot") == 2
+    assert len(world.rl("bisect", "--log").stdout.splitlines()) == count - 2
+    assert json.loads(world.rl("bisect", "--resume", "--json").stdout)["commit"] == ids[5]
+
+
+def test_a_budget_ends_it_with_what_is_known(world):
+    ids = add_commits(world, steady(23), 40)
+    done = world.rl(
+        "bisect", "--good", ids[0], "--budget", "4", "--", PYTHON, outside(world, REPRO)
+    )
+    assert done.returncode == 1
+    assert "budget of 4 runs" in done.stdout
+
+
+# --- what cannot be searched
+
+
+def test_ends_that_do_not_differ_are_refused_with_what_was_seen(world):
+    ids = add_commits(world, steady(99), 4)
+    done = world.rl("bisect", "--good", ids[0], "--", PYTHON, "-c", "pass")
+    assert done.returncode == 2
+    assert "passes at both ends" in done.stderr
+    done = world.rl("bisect", "--good", ids[0], "--", PYTHON, "-c", "1 / 0")
+    assert done.returncode == 2
+    assert "both ends fail alike: " in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert left_behind(world) == []
+
+
+BAD = {
+    ("--good", "v1"): "no revision `v1`; nearest: v1.0",
+    ("--good", "HEAD", "--bad", "HEAD"): "same commit",
+    ("--good", "HEAD", "--bad", "HEAD~2"): "the other order",
+    ("--good", "HEAD~1", "-j", "0"): "at least one",
+    ("--good", "HEAD~1", "--confidence", "7"): "between 0.5 and 1",
+    ("--bad", "HEAD"): "--bad needs --good",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_wrong_words_get_one_line(world, words):
+    add_commits(world, steady(99), 3)
+    world.git("tag", "v1.0")
+    done = world.rl("bisect", *words, "--", "true")
+    assert done.returncode == 2
+    assert BAD[words] in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "try: " in done.stderr
+
+
+def test_a_command_that_is_nowhere_found_is_said_so(world):
+    ids = add_commits(world, steady(99), 3)
+    done = world.rl("bisect", "--good", ids[0], "--", "no-such-program-here")
+    assert done.returncode == 2
+    assert "no-such-program-here" in done.stderr
+
+
+def test_outside_git_and_in_a_bare_repository_one_line_says_what_to_do(world):
+    empty = world.root / "empty"
+    empty.mkdir()
+    done = world.rl("bisect", "--good", "a", "--", "true", cwd=empty)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    world.git("clone", "-q", "--bare", ".", "../bare")
+    done = world.rl("bisect", "--good", "HEAD", "--", "true", cwd=world.root / "bare")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "bare" in done.stderr
