@@ -76,8 +76,8 @@ class LineSearch:
     about as many as the culprit's own surprise under the prior, in bits; the flattened prior bounds
     them by those of plain halving and three more. Candidates that cannot be tested are avoided
     with their neighbours, and when many were tried in vain the rest of their stretch is left alone:
-    then the answer is all of it. A contradiction makes it a search with rates, which runs candidates again
-    until one of them is sure enough.
+    then the answer is all of it. A contradiction makes it a search with rates, which runs
+    candidates again until one of them is sure enough.
     """
 
     def __init__(
