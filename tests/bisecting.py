@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -80,3 +81,17 @@ def bisect(world: World, good: str, bad: str, *words: str, command: Sequence[str
     done = world.rl("bisect", "--good", good, "--bad", bad, *words, "--", *command)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout
+
+
+def processes_with(word: str) -> list[int]:
+    """Return the processes whose command has a word."""
+    wanted = word.encode()
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if wanted in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            pass
+    return found

@@ -8,7 +8,16 @@ import random
 import signal
 
 import pytest
-from tests.bisecting import PYTHON, REPRO, add_commits, bisect, outside, steady, user_state
+from tests.bisecting import (
+    PYTHON,
+    REPRO,
+    add_commits,
+    bisect,
+    outside,
+    processes_with,
+    steady,
+    user_state,
+)
 from tests.supervising import wait_until
 
 
@@ -21,20 +30,6 @@ def left_behind(world):
     """Name what a search must not leave: checkouts."""
     folder = world.journal / "checkouts"
     return sorted(os.listdir(folder)) if folder.exists() else []
-
-
-def processes_with(word):
-    """Return the processes whose command has a word."""
-    wanted = word.encode()
-    found = []
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                if wanted in file.read().split(b"\0"):
-                    found.append(int(name))
-        except OSError:
-            pass
-    return found
 
 
 def test_the_first_failing_commit_is_named_and_nothing_of_the_user_moves(world):

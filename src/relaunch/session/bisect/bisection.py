@@ -6,6 +6,7 @@ import os
 import time
 from math import ceil, log2
 
+from relaunch.errors import RelaunchError
 from relaunch.history.line import first_parents, inside_merge, touched
 from relaunch.history.prior import weights
 from relaunch.history.repository import open_repository
@@ -38,12 +39,17 @@ if TYPE_CHECKING:
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.project import Project
 
+_INTERRUPTED = "interrupted"
 _INSTALL_S = 600.0
 """What making one environment may take."""
 _FEW = 8
 """In a range of fewer commits nothing is won by weighing them."""
 _MOST_ENDS = 30
 """So often an end is run that is known to fail only at times."""
+
+
+class NothingYet(RelaunchError):
+    """It was stopped before there was anything to tell."""
 
 
 class Stopped(Exception):
@@ -114,8 +120,13 @@ class Bisection:
             )
         )
         try:
-            hunt = self._run_ends(*ends)
-            return self._finish(self._search(hunt))
+            return self._finish(self._search(self._run_ends(*ends)))
+        except Stopped as stop:
+            raise NothingYet(
+                f"{stop}, before both ends were run",
+                hint="rl bisect --resume",
+                exit_code=130 if str(stop) == _INTERRUPTED else 1,
+            ) from None
         finally:
             self._close()
 
@@ -128,10 +139,12 @@ class Bisection:
         merges: list[Commit] = []
         while found.is_found and not found.stopped and len(found.suspects[0][0].parents) > 1:
             merges.append(found.suspects[0][0])
-            inner = self._inside(hunt, merges[-1], [one.parents[0] for one in merges])
+            try:
+                inner = self._inside(hunt, merges[-1], [one.parents[0] for one in merges])
+            except Stopped as stop:
+                return found.but(stopped=str(stop), merged_by=tuple(merges[:-1]))
             if inner is None:
-                merges.pop()
-                break
+                return found.but(merged_by=tuple(merges[:-1]))
             found = inner
         return found.but(merged_by=tuple(merges))
 
@@ -218,6 +231,8 @@ class Bisection:
             self._drive(search, ids, places, hunt, inside)
         except Stopped as stop:
             stopped = str(stop)
+        except KeyboardInterrupt:
+            stopped = _INTERRUPTED
         return search, stopped
 
     def _drive(
@@ -371,7 +386,7 @@ class Bisection:
             self._hear_weights(weighed)
             return probes
         except KeyboardInterrupt:
-            raise Stopped("interrupted") from None
+            raise Stopped(_INTERRUPTED) from None
 
     def _note(self, probe: Probe, hunt: Hunt | None) -> None:
         self.runs += probe.runs
