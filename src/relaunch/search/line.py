@@ -29,6 +29,7 @@ _BETWEEN = 0.05
 _HOPELESS = 0.03
 """Chance to be testable below which a candidate is not tried any more, after many in vain."""
 _STEADY = 0.5
+_UNLIKELY = 1e-3
 _FLATTENED = 0.15
 """So much of any prior is spread evenly: it may be wrong."""
 
@@ -256,6 +257,13 @@ class LineSearch:
 
     def _runs(self, place: int) -> tuple[int, int]:
         return self.posterior.runs_at(place)
+
+    @property
+    def left(self) -> int:
+        """How many candidates it still may be."""
+        if self.is_steady:
+            return len(self._left())
+        return sum(1 for chance in self.posterior.chances if chance > _UNLIKELY)
 
     # --- answering
 

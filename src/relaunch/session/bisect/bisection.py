@@ -448,7 +448,7 @@ class Bisection:
             sides=sides,
             running=tuple(places[commit] for commit in self.launcher.running if commit in places),
             chances=chances,
-            left=sum(1 for one in chances if one > 1e-6),
+            left=search.left,
             runs=self.runs,
             expected=expected,
             seconds_left=expected * self._seconds() / (1.0 if jobs == 1 else 1.5),
