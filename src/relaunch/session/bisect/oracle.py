@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from relaunch.trial.place.checkout import Checkout
 
 
+_NOT_FOR_PROBES = (
+    "PYTHONDONTWRITEBYTECODE", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+)  # fmt: skip
+"""Bytecode of a checkout is safe to keep; and git must find the checkout, not the user's tree."""
+
+
 class Tried(Record):
     """One run of the command, and on which rung of the ladder."""
 
@@ -149,7 +156,8 @@ class Oracle(Record):
     def _env(self, checkout: Checkout, wanted: repair.Wanted, marker: str) -> dict[str, str]:
         env = {**os.environ, **self.recipe.env, **checkout.env(), **wanted.env}
         env |= {MARKER: marker, "PWD": checkout.path}
-        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        for name in _NOT_FOR_PROBES:
+            env.pop(name, None)
         try:
             changes, _ = source_env((checkout.path,), env)
         except PlaceError:  # no package there: nothing to lead imports to
