@@ -87,7 +87,7 @@ def _probe_words(event: Probed, is_reversed: bool) -> str:
         Side.OTHER: f"fails otherwise: {told(event.outcome)}",
     }[event.side]
     took = draw.duration(event.seconds)
-    return f"{event.commit.short} {event.commit.day} {took:>7}  {shown}   {event.commit.subject}"
+    return f"{event.name} {took:>7}  {shown}   {event.title}"
 
 
 def diagram(

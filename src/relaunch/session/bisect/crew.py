@@ -1,4 +1,4 @@
-"""The launcher of a bisection: probes in worker processes of this machine, each in a checkout.
+"""The launcher of a search: probes in worker processes of this machine, each in a place of its own.
 
 The search only knows `start`, `wait`, `cancel` and `close`: another launcher may run elsewhere.
 """
@@ -13,37 +13,31 @@ from relaunch.outcome import Outcome
 from relaunch.proc import workers
 from relaunch.record import Record
 from relaunch.session.past import outcome_of
-from relaunch.trial.place.checkout import open_checkout, sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Protocol
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
 
     from _typeshed import HasFileno
-
-    from relaunch.session.bisect.oracle import Oracle
-    from relaunch.trial.place.checkout import Checkout
 
     class Launcher(Protocol):
         """Runs probes, several at once."""
 
-        oracle: Oracle
-
         @property
         def free(self) -> int: ...  # how many more could run now
         @property
-        def running(self) -> Sequence[str]: ...  # commits, in the order they were started
-        def start(self, commit: str, when: float) -> None: ...
+        def running(self) -> Sequence[str]: ...  # candidates, in the order they were started
+        def start(self, candidate: str) -> None: ...
         def wait(self, seconds: float | None, also: HasFileno | None = None) -> list[Probe]: ...
-        def cancel(self, commit: str) -> None: ...
+        def cancel(self, candidate: str) -> None: ...
         def close(self) -> None: ...
 
 
 class Probe(Record):
     """One probe that ended by itself."""
 
-    commit: str
+    candidate: str
     outcome: Outcome
     seconds: float
     folder: str
@@ -59,16 +53,28 @@ class Probe(Record):
 class Crew:
     """Workers here."""
 
-    def __init__(self, oracle: Oracle, *, jobs: int, checkouts: str, outputs: str) -> None:
-        """Use folders of the journal: for checkouts, and for what the probes write."""
-        self.oracle = oracle
+    def __init__(
+        self,
+        probe: Callable[[Any, str, str, str], bytes],
+        *,
+        place: Callable[[], Any],
+        learnt: Callable[[str, str], object],
+        jobs: int,
+        outputs: str,
+    ) -> None:
+        """Let `probe(place, candidate, folder, marker)` run in workers.
+
+        A `place` is made for each worker, and closed at the end. What a probe writes goes to its
+        folder in `outputs`. `learnt(needs, rung)` hears which environment requirements needed.
+        """
+        self._probe = probe
+        self._make_place = place
+        self._learnt = learnt
         self._jobs = jobs
-        self._parent = checkouts
         self._outputs = outputs
         self._count = len(os.listdir(outputs)) if os.path.isdir(outputs) else 0
-        self._idle: list[Checkout] = []
-        self._busy: list[tuple[str, workers.Worker, Checkout, str]] = []
-        sweep(checkouts)  # what a killed search left
+        self._idle: list[Any] = []
+        self._busy: list[tuple[str, workers.Worker, Any, str]] = []
 
     @property
     def free(self) -> int:
@@ -77,62 +83,58 @@ class Crew:
 
     @property
     def running(self) -> list[str]:
-        """The commits that are probed now."""
-        return [commit for commit, *_ in self._busy]
+        """The candidates that are probed now."""
+        return [candidate for candidate, *_ in self._busy]
 
-    def start(self, commit: str, when: float) -> None:
-        """Probe a commit, which is of that time."""
-        checkout = self._idle.pop() if self._idle else open_checkout(self._parent, self.oracle.top)
+    def start(self, candidate: str) -> None:
+        """Probe a candidate."""
+        place = self._idle.pop() if self._idle else self._make_place()
         self._count += 1
-        folder = os.path.join(self._outputs, f"{self._count:04d}-{commit[:12]}")
+        folder = os.path.join(self._outputs, f"{self._count:04d}-{candidate[:12]}")
         os.makedirs(folder, mode=0o700)
-        oracle = self.oracle
-        worker = workers.Worker(lambda marker: oracle.probe(checkout, commit, when, folder, marker))
-        self._busy.append((commit, worker, checkout, folder))
+        worker = workers.Worker(lambda marker: self._probe(place, candidate, folder, marker))
+        self._busy.append((candidate, worker, place, folder))
 
     def wait(self, seconds: float | None, also: HasFileno | None = None) -> list[Probe]:
         """Wait until some have ended, or so long, or `also` has something; returns them."""
         ready = workers.wait([worker for _, worker, *_ in self._busy], seconds, also)
         found = []
         for entry in [*self._busy]:
-            commit, worker, checkout, folder = entry
-            if worker not in ready:
-                continue
-            answer = worker.read()
+            candidate, worker, place, folder = entry
+            answer = worker.read() if worker in ready else None
             if answer is None:
                 continue
             self._busy.remove(entry)
-            self._idle.append(checkout)
-            probe = _probe(commit, answer, time.monotonic() - worker.began, folder)
+            self._idle.append(place)
+            probe = _probe(candidate, answer, time.monotonic() - worker.began, folder)
             if probe.rung and not probe.outcome.not_started:
-                self.oracle.ladder.known[probe.needs] = probe.rung
+                self._learnt(probe.needs, probe.rung)
             found.append(probe)
         return found
 
-    def cancel(self, commit: str) -> None:
-        """End the probe of a commit: it can tell nothing any more."""
+    def cancel(self, candidate: str) -> None:
+        """End the probe of a candidate: it can tell nothing any more."""
         for entry in [*self._busy]:
-            if entry[0] == commit:
+            if entry[0] == candidate:
                 self._busy.remove(entry)
                 entry[1].cancel()
                 self._idle.append(entry[2])
                 return
 
     def close(self) -> None:
-        """End all that runs, and leave nothing behind but what was written down."""
-        for commit in self.running:
-            self.cancel(commit)
-        for checkout in self._idle:
-            checkout.close()
+        """End all that runs."""
+        for candidate in self.running:
+            self.cancel(candidate)
+        for place in self._idle:
+            place.close()
         self._idle.clear()
-        sweep(self._parent)
 
 
-def _probe(commit: str, answer: bytes, seconds: float, folder: str) -> Probe:
+def _probe(candidate: str, answer: bytes, seconds: float, folder: str) -> Probe:
     try:
         told = loads(answer.decode("ascii"))
         return Probe(
-            commit=commit,
+            candidate=candidate,
             outcome=outcome_of(told["outcome"]),
             seconds=seconds,
             folder=folder,
@@ -143,4 +145,4 @@ def _probe(commit: str, answer: bytes, seconds: float, folder: str) -> Probe:
         )
     except (ValueError, KeyError, TypeError):
         died = Outcome(exit_code=125, not_started="the worker died")
-        return Probe(commit=commit, outcome=died, seconds=seconds, folder=folder)
+        return Probe(candidate=candidate, outcome=died, seconds=seconds, folder=folder)

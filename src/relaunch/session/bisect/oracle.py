@@ -58,17 +58,17 @@ class Oracle(Record):
     redact: tuple[str, ...] = ()
     ladder: repair.Ladder
     repairs: bool = True
+    times: Mapping[str, int] = {}
+    """When commits were made, as far as that is known."""
 
-    def probe(
-        self, checkout: Checkout, commit: str, when: float, folder: str, marker: str
-    ) -> bytes:
+    def probe(self, checkout: Checkout, commit: str, folder: str, marker: str) -> bytes:
         """Run it at a commit; what it wrote goes to `folder`. Returns JSON."""
         began = time.monotonic()
         tries: list[Tried] = []
         try:
             checkout.go_to(commit)
             checkout.overlay(self.overlay)
-            tries = self._climb(checkout, (commit, when), folder, marker)
+            tries = self._climb(checkout, commit, folder, marker)
         except RelaunchError as error:
             tries = [Tried(outcome=Outcome(exit_code=125, not_started=error.message))]
         best = tries[-1]
@@ -83,25 +83,24 @@ class Oracle(Record):
         return dumps(answer).encode("ascii")
 
     def executed(
-        self, checkout: Checkout, commit: str, when: float, folder: str, marker: str
+        self, checkout: Checkout, commit: str, folder: str, marker: str
     ) -> dict[str, set[int]]:
         """Run it once at a commit, and return which lines of the project's functions ran."""
         os.makedirs(folder, mode=0o700)
         checkout.go_to(commit)
         checkout.overlay(self.overlay)
         traced = self.recipe.but(env={**self.recipe.env, EXECUTED: checkout.path})
-        self.but(recipe=traced)._climb(checkout, (commit, when), folder, marker)
+        self.but(recipe=traced)._climb(checkout, commit, folder, marker)
         return read_executed(os.path.join(folder, "reports"))
 
-    def _climb(
-        self, checkout: Checkout, commit: tuple[str, float], folder: str, marker: str
-    ) -> list[Tried]:
+    def _climb(self, checkout: Checkout, commit: str, folder: str, marker: str) -> list[Tried]:
         """Run it as it is; and where something is missing, with what the revision asks for."""
         needs = repair.stated(checkout)
+        dated = commit, self.times.get(commit, time.time())
         tries: list[Tried] = []
         for rung in self.ladder.ways(checkout, needs):
             try:
-                wanted = self.ladder.prepared(rung, checkout, needs, commit)
+                wanted = self.ladder.prepared(rung, checkout, needs, dated)
             except PlaceError as error:
                 failed = Outcome(exit_code=125, not_started=error.message)
                 tries = tries or [Tried(outcome=failed, rung=rung, needs=needs.digest)]

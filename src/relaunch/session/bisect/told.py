@@ -62,7 +62,8 @@ class Learnt(Record):
 class Probed(Record):
     """One probe has ended."""
 
-    commit: Commit
+    name: str
+    title: str
     side: Side
     outcome: Outcome
     seconds: float

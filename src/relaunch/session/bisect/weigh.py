@@ -40,13 +40,13 @@ class Weigher:
         """Begin."""
         start, commits = line
         self._checkout = checkout
+        self.size = len(commits)
         self.files: tuple[str, ...] = ()
         """Those of which some function ran where it fails."""
 
         def work(marker: str) -> bytes:
-            when = commits[-1].when
             runs = [
-                oracle.executed(checkout, end, when, os.path.join(folder, name), marker)
+                oracle.executed(checkout, end, os.path.join(folder, name), marker)
                 for name, end in (("new", commits[-1].id), ("old", start))
             ]
             found = _weights(repo, start, commits, touched, runs[0], runs[1])

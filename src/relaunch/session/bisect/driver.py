@@ -1,0 +1,307 @@
+"""Runs a search over any candidates: both ends, a line of them, with a budget and a journal.
+
+It knows neither commits nor releases: candidates are names, the launcher knows how to try them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from math import ceil, log2
+
+from relaunch.errors import RelaunchError
+from relaunch.search.line import LineSearch, Side
+from relaunch.search.posterior import Rates
+from relaunch.session.bisect.hunt import NotReproduced, hunt_of
+from relaunch.session.bisect.told import Learnt, Probed, State
+from relaunch.session.past import outcome_json, outcome_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from relaunch.journal.searches import Search
+    from relaunch.outcome import Outcome
+    from relaunch.session.bisect.crew import Launcher, Probe
+    from relaunch.session.bisect.hunt import Hunt
+    from relaunch.session.bisect.told import Event, Request
+    from relaunch.session.bisect.weigh import Weigher
+
+_INTERRUPTED = "interrupted"
+_MOST_ENDS = 30
+"""So often an end is run that is known to fail only at times."""
+
+
+class NothingYet(RelaunchError):
+    """It was stopped before there was anything to tell."""
+
+
+class Stopped(Exception):
+    """The search ends before it is sure: interrupted, or out of runs or time."""
+
+    @property
+    def nothing_yet(self) -> NothingYet:
+        """What to say of it when there is no answer at all."""
+        return NothingYet(
+            f"{self}, before both ends were run",
+            hint="rl bisect --resume",
+            exit_code=130 if str(self) == _INTERRUPTED else 1,
+        )
+
+
+class Driver:
+    """What has been seen of each candidate, and how more is learnt."""
+
+    def __init__(
+        self,
+        request: Request,
+        book: Search,
+        *,
+        launcher: Callable[[], Launcher],
+        describe: Callable[[str], tuple[str, str]],
+        tell: Callable[[Event], object],
+    ) -> None:
+        """Begin with what the journal knows; `describe` gives a candidate's name and title."""
+        self.request = request
+        self.book = book
+        self.seen: dict[str, list[tuple[Outcome, float]]] = {}
+        self.runs = self.search_runs = 0
+        self.began = time.monotonic()
+        self.weigher: Weigher | None = None
+        self._make_launcher = launcher
+        self._launcher: Launcher | None = None
+        self._describe = describe
+        self._tell = tell
+        for probe in book.probes():
+            self._remember(probe["commit"], outcome_of(probe["outcome"]), probe["seconds"])
+            self.runs += probe["runs"]
+
+    @property
+    def launcher(self) -> Launcher:
+        """Who runs the probes; made when the first one is due."""
+        if self._launcher is None:
+            self._launcher = self._make_launcher()
+        return self._launcher
+
+    def close(self) -> None:
+        """End all that runs."""
+        if self.weigher is not None:
+            self.weigher.close()
+        if self._launcher is not None:
+            self._launcher.close()
+        self.book.release()
+
+    # --- both ends
+
+    def run_ends(self, old: str, new: str, names: tuple[str, str]) -> Hunt:
+        """Run both ends, and learn from them what is hunted."""
+        wanted = max(1, self.request.ends)
+        self._run_all([end for end in (old, new) for _ in range(self._due(end, wanted))])
+        while True:
+            ends = self._typical(old, is_new=False), self._typical(new, is_new=True)
+            try:
+                hunt = hunt_of(*ends, names)
+                break
+            except NotReproduced as error:
+                if not self._is_rare or len(self.seen[new]) >= _MOST_ENDS:
+                    self.book.finish({"refused": error.message})
+                    raise
+                self._run_all([new])
+        self._tell(Learnt(hunt=hunt, old=ends[0], new=ends[1]))
+        return hunt
+
+    @property
+    def _is_rare(self) -> bool:
+        request = self.request
+        return request.never_fails_before or request.never_fails_after or request.ends > 1
+
+    def _due(self, end: str, wanted: int) -> int:
+        return max(0, wanted - len(self.seen.get(end, ())))
+
+    def _typical(self, candidate: str, *, is_new: bool) -> Outcome:
+        """Return the outcome that an end stands for: where it may fail at times, a failure."""
+        outcomes = [outcome for outcome, _ in self.seen[candidate]]
+        failed = [one for one in outcomes if not one.passed]
+        passed = [one for one in outcomes if one.passed]
+        request = self.request
+        fails_at_old = request.always_fails_before or request.never_fails_after
+        if not is_new and not fails_at_old and passed and len(passed) >= len(failed):
+            return passed[0]
+        return (failed or passed)[0]
+
+    # --- a line
+
+    def search_line(
+        self, hunt: Hunt, ids: Sequence[str], prior: Sequence[float], inside: str = ""
+    ) -> tuple[LineSearch, str]:
+        """Search among candidates, the first of which is the old end; says why it was stopped."""
+        places = {candidate: place for place, candidate in enumerate(ids)}
+        search = LineSearch(
+            prior,
+            rates=self._rates(hunt),
+            confidence=self.request.confidence,
+            confirmations=self.request.confirm,
+        )
+        for candidate, outcomes in self.seen.items():
+            if candidate in places:
+                for outcome, _ in outcomes:
+                    _learn(search, places[candidate], hunt, outcome)
+        stopped = ""
+        try:
+            if ids[0] not in self.seen:
+                self.probe_once(hunt, ids[0])
+                _learn(search, 0, hunt, self.seen[ids[0]][-1][0])
+            self._drive(search, places, hunt, inside)
+        except Stopped as stop:
+            stopped = str(stop)
+        except KeyboardInterrupt:
+            stopped = _INTERRUPTED
+        return search, stopped
+
+    def _drive(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> None:
+        ids = list(places)
+        while True:
+            self._check_budget()
+            running = [places[one] for one in self.launcher.running if one in places]
+            wanted = search.propose(self.launcher.free, running) if self.launcher.free else []
+            for place in wanted:
+                self.launcher.start(ids[place])
+            self._tell(self._state(search, places, hunt, inside))
+            if not self.launcher.running:
+                return
+            for probe in self._wait(search):
+                self.search_runs += not search.is_confirming
+                self._note(probe, hunt)
+                _learn(search, places[probe.candidate], hunt, probe.outcome)
+            for candidate in [*self.launcher.running]:
+                if search.is_useless(places[candidate]):
+                    self.launcher.cancel(candidate)
+
+    def probe_once(self, hunt: Hunt, candidate: str) -> Side:
+        """Run a candidate unless it was run before."""
+        if candidate not in self.seen:
+            self._run_all([candidate])
+            self.search_runs += 1
+        return hunt.side_of(self.seen[candidate][-1][0])
+
+    def _rates(self, hunt: Hunt) -> Rates:
+        """Say what is known of how often it fails, in terms of the new behaviour."""
+        request = self.request
+        if hunt.is_reversed:
+            before = 0.0 if request.always_fails_before else None
+            after = 1.0 if request.never_fails_after else None
+        else:
+            before = 0.0 if request.never_fails_before else None
+            after = 1.0 if request.always_fails_after else None
+        return Rates(before=before, after=after, steady=before is None and after is None)
+
+    # --- running
+
+    def _run_all(self, candidates: list[str]) -> None:
+        """Run these, as many at once as there are workers."""
+        left = [*candidates]
+        while left or self.launcher.running:
+            self._check_budget()
+            while left and self.launcher.free:
+                self.launcher.start(left.pop(0))
+            for probe in self._wait():
+                self._note(probe, None)
+
+    def _wait(self, search: LineSearch | None = None) -> list[Probe]:
+        """Wait until a probe has ended, or better weights for a search have come."""
+        left = self._seconds_of_budget()
+        weigher = self.weigher if self.weigher and self.weigher.is_running else None
+        try:
+            if search is None or weigher is None or weigher.size != search.size:
+                return self.launcher.wait(left)
+            probes = self.launcher.wait(left, weigher)
+            weights = weigher.read()
+            if weights:
+                search.reweigh(weights)
+            return probes
+        except KeyboardInterrupt:
+            raise Stopped(_INTERRUPTED) from None
+
+    def _note(self, probe: Probe, hunt: Hunt | None) -> None:
+        self.runs += probe.runs
+        self.book.note(
+            {
+                "commit": probe.candidate,
+                "outcome": outcome_json(probe.outcome),
+                "seconds": probe.seconds,
+                "runs": probe.runs,
+                "rung": probe.rung,
+                "needs": probe.needs,
+                "folder": os.path.relpath(probe.folder, self.book.path),
+            }
+        )
+        self._remember(probe.candidate, probe.outcome, probe.seconds)
+        if hunt is not None:
+            name, title = self._describe(probe.candidate)
+            side = hunt.side_of(probe.outcome)
+            outcome, took = probe.outcome, probe.seconds
+            self._tell(Probed(name=name, title=title, side=side, outcome=outcome, seconds=took))
+
+    def _remember(self, candidate: str, outcome: Outcome, seconds: float) -> None:
+        self.seen.setdefault(candidate, []).append((outcome, seconds))
+
+    def _check_budget(self) -> None:
+        most = self.request.most_runs
+        if most is not None and self.runs >= most:
+            raise Stopped(f"the budget of {most} runs is used up")
+        left = self._seconds_of_budget()
+        if left is not None and left <= 0:
+            raise Stopped("the time is used up")
+
+    def _seconds_of_budget(self) -> float | None:
+        most = self.request.most_s
+        return None if most is None else max(0.0, most - (time.monotonic() - self.began))
+
+    def _seconds(self) -> float:
+        """Return what a probe takes, on average."""
+        every = [seconds for outcomes in self.seen.values() for _, seconds in outcomes]
+        return sum(every) / len(every) if every else 0.0
+
+    # --- telling
+
+    def _state(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> State:
+        sides = {
+            places[one]: hunt.side_of(outcomes[-1][0])
+            for one, outcomes in self.seen.items()
+            if one in places
+        }
+        chances = search.posterior.chances
+        bits = -sum(one * log2(one) for one in chances if one > 0.0)
+        is_ending = search.is_confirming or search.answer().is_found
+        expected = 0 if is_ending else max(1, ceil(bits - 0.01))
+        return State(
+            size=search.size,
+            sides=sides,
+            running=tuple(places[one] for one in self.launcher.running if one in places),
+            chances=chances,
+            left=search.left,
+            runs=self.runs,
+            expected=expected,
+            seconds_left=expected * self._seconds() / (1.0 if self.request.jobs <= 1 else 1.5),
+            inside=inside,
+        )
+
+    def shown(self, hunt: Hunt, candidate: str, side: Side) -> Outcome | None:
+        """Return an outcome of a candidate on that side of the change."""
+        outcomes = [outcome for outcome, _ in self.seen.get(candidate, ())]
+        return next((one for one in outcomes if hunt.side_of(one) is side), None)
+
+    def others(self, hunt: Hunt) -> dict[str, int]:
+        """Count the other failures on the way."""
+        found: dict[str, int] = {}
+        for outcomes in self.seen.values():
+            outcome = outcomes[-1][0]
+            if hunt.side_of(outcome) is Side.OTHER:
+                title = outcome.signature.title if outcome.signature else outcome.not_started
+                found[title] = found.get(title, 0) + 1
+        return found
+
+
+def _learn(search: LineSearch, place: int, hunt: Hunt, outcome: Outcome) -> None:
+    key = outcome.signature.digest if outcome.signature else outcome.not_started
+    search.learn(place, hunt.side_of(outcome), key)
