@@ -92,6 +92,13 @@ class Package:
         return len(path.read_text().splitlines()) if path.exists() else 0
 
 
+@pytest.fixture(autouse=True)
+def _own_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find the uv that is installed beside the Python of the tests."""
+    beside = os.path.dirname(sys.executable)
+    monkeypatch.setenv("PATH", os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
+
+
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
     """The environment of installers that ask no registry, and whose caches are empty."""

@@ -8,7 +8,7 @@ from relaunch.cli import draw
 from relaunch.errors import UsageError
 from relaunch.journal.store import id_order
 from relaunch.session import look_back
-from relaunch.session.sweep import sweep
+from relaunch.session.make_room import make_room
 from relaunch.settings import size
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from relaunch.session.sweep import Swept
+    from relaunch.session.make_room import Freed
 
 EXAMPLES = """\
 Examples
@@ -41,7 +41,7 @@ def arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> int:
     """Make room."""
     home, journal = look_back.here()
-    swept = sweep(
+    freed = make_room(
         home,
         journal,
         now=time.time(),
@@ -51,27 +51,27 @@ def main(args: Namespace) -> int:
         dry_run=args.dry_run,
     )
     if args.json:
-        draw.say_json("gc", _as_json(swept, dry_run=args.dry_run))
+        draw.say_json("gc", _as_json(freed, dry_run=args.dry_run))
         return 0
-    for line in screen(swept, dry_run=args.dry_run):
+    for line in screen(freed, dry_run=args.dry_run):
         draw.remark(f"rl: {line}")
     return 0
 
 
-def _as_json(swept: Swept, *, dry_run: bool) -> dict[str, Any]:
+def _as_json(freed: Freed, *, dry_run: bool) -> dict[str, Any]:
     return {
         "dry_run": dry_run,
-        "gone": list(swept.gone),
-        "freed_bytes": swept.freed_bytes,
-        "kept": [{"id": held.id, "why": held.stays} for held in swept.plan.stay if held.stays],
-        "swept": len(swept.plan.leftovers),
-        "problem": swept.problem,
+        "gone": list(freed.gone),
+        "freed_bytes": freed.freed_bytes,
+        "kept": [{"id": held.id, "why": held.stays} for held in freed.plan.stay if held.stays],
+        "swept": len(freed.plan.leftovers),
+        "problem": freed.problem,
     }
 
 
-def screen(swept: Swept, *, dry_run: bool) -> list[str]:
+def screen(freed: Freed, *, dry_run: bool) -> list[str]:
     """Say what went, what stayed although it was old enough to go, and what was freed."""
-    plan, gone = swept.plan, swept.gone
+    plan, gone = freed.plan, freed.gone
     would = "would go" if dry_run else "gone"
     free = "would be freed" if dry_run else "freed"
     lines = []
@@ -86,11 +86,11 @@ def screen(swept: Swept, *, dry_run: bool) -> list[str]:
         lines.append(f"never goes: {reasons}{more}")
     total = sum(held.bytes for held in plan.stay)
     lines.append(
-        f"{draw.size(swept.freed_bytes)} {free}; {draw.plural(len(plan.stay), 'trial')}"
+        f"{draw.size(freed.freed_bytes)} {free}; {draw.plural(len(plan.stay), 'trial')}"
         f" with {draw.size(total)} {'stay' if len(plan.stay) != 1 else 'stays'}"
     )
-    if swept.problem:
-        lines.append(f"the code was not packed: {swept.problem}")
+    if freed.problem:
+        lines.append(f"the code was not packed: {freed.problem}")
     return lines
 
 

@@ -43,7 +43,7 @@ def run_table(project: Project, request: Request, lines: Lines) -> int:
         ask=(lambda found: ask_about(project, found)) if request.may_ask else None,
         progress=_Progress(),
     )
-    differs = _differing(project, rows)
+    differs = differing_sets(project, rows)
     if lines.json:
         draw.say_json("table", {"rows": [_row_json(row) for row in rows], "differs": differs})
     else:
@@ -75,40 +75,46 @@ class _Progress:
 def _screen(project: Project, rows: Sequence[Row], differs: Sequence[str]) -> list[str]:
     pen = draw.pen(sys.stdout)
     metrics = list(project.settings.metrics)
-    titles = [
-        draw.Column("set"),
+    columns = [draw.Column("set"), *result_columns(metrics)]
+    cells = [[("", row.config_set or "-"), *result_cells(row, metrics)] for row in rows]
+    return [*draw.table(columns, cells, draw.width(sys.stdout), pen), *differs]
+
+
+def result_columns(metrics: Sequence[str]) -> list[draw.Column]:
+    """Return the columns that tell what came of the trials of a row."""
+    return [
         draw.Column("ok"),
         *(draw.Column(name, flexible=True) for name in metrics),
         draw.Column("time", right=True),
         draw.Column("trials", flexible=True),
         draw.Column("failure", flexible=True),
     ]
-    cells: list[list[draw.Cell]] = []
-    for row in rows:
-        colour = "green" if row.passed == len(row.ran) else "red"
-        times = sorted(one.outcome.duration_s for one in row.ran)
-        values = [[one.outcome.metrics.get(name, "-") for one in row.ran] for name in metrics]
-        cells.append(
-            [
-                ("", row.config_set or "-"),
-                (colour, f"{row.passed}/{len(row.ran)}"),
-                *(("", draw.clean(" ".join(texts))) for texts in values),
-                ("", draw.short_duration(times[len(times) // 2])),
-                ("", " ".join(f"#{one.trial_id}" for one in row.ran)),
-                ("", draw.clean("; ".join(row.failures)) or "-"),
-            ]
-        )
-    return [*draw.table(titles, cells, draw.width(sys.stdout), pen), *differs]
 
 
-def _differing(project: Project, rows: Sequence[Row]) -> list[str]:
-    passed = [row.config_set for row in rows if row.config_set and row.passed == len(row.ran)]
-    failed = [row.config_set for row in rows if row.config_set and row.passed < len(row.ran)]
+def result_cells(row: Row, metrics: Sequence[str]) -> list[draw.Cell]:
+    """Return what stands in these columns."""
+    colour = "green" if row.passed == len(row.ran) else "red"
+    times = sorted(one.outcome.duration_s for one in row.ran)
+    values = [[one.outcome.metrics.get(name, "-") for one in row.ran] for name in metrics]
+    return [
+        (colour, f"{row.passed}/{len(row.ran)}"),
+        *(("", draw.clean(" ".join(texts))) for texts in values),
+        ("", draw.short_duration(times[len(times) // 2])),
+        ("", " ".join(f"#{one.trial_id}" for one in row.ran)),
+        ("", draw.clean("; ".join(row.failures)) or "-"),
+    ]
+
+
+def differing_sets(project: Project, rows: Sequence[Row]) -> list[str]:
+    """Say which lines differ between the sets that always passed and the others."""
+    named = [row for row in rows if row.config_set]
+    failed = dict.fromkeys(row.config_set for row in named if row.passed < len(row.ran))
+    passed = dict.fromkeys(row.config_set for row in named if row.config_set not in failed)
     if not passed or not failed:
         return []
     from relaunch.session.sets import differing
 
-    return differing(project, passed, failed)
+    return differing(project, [*passed], [*failed])
 
 
 def _row_json(row: Row) -> dict[str, object]:

@@ -10,7 +10,7 @@ from relaunch.session.repair import repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from relaunch.events import Event
     from relaunch.outcome import Outcome
@@ -22,16 +22,20 @@ if TYPE_CHECKING:
 class Ran(Record):
     """One trial of the comparison."""
 
-    config_set: str
     trial_id: str
     outcome: Outcome
 
 
 class Row(Record):
-    """All trials of one set together."""
+    """All trials of one set, or of one combination of settings, together."""
 
-    config_set: str
+    settings: Mapping[str, str]
     ran: tuple[Ran, ...]
+
+    @property
+    def config_set(self) -> str:
+        """The set they ran with; empty for the one in place."""
+        return self.settings.get("set", "")
 
     @property
     def passed(self) -> int:
@@ -70,13 +74,9 @@ def run_all(
             project, recipe, tell=tell, note=request.note, quiet=True, unsaved=unsaved
         )
         outcome = attempt.run()
-        ran = Ran(
-            config_set=recipe.config_set,
-            trial_id=attempt.trial.id if attempt.trial else "",
-            outcome=outcome,
-        )
+        ran = Ran(trial_id=attempt.trial.id if attempt.trial else "", outcome=outcome)
         rows.setdefault(recipe.config_set, []).append(ran)
         if outcome.interrupted or outcome.not_started:
             break
     progress(len(recipes), len(recipes), "")
-    return [Row(config_set=name, ran=tuple(ran)) for name, ran in rows.items()]
+    return [Row(settings={"set": name}, ran=tuple(ran)) for name, ran in rows.items()]

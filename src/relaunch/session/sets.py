@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from relaunch.trial.place.sets import find_sets
+from relaunch.errors import UsageError
+from relaunch.trial.place.sets import find_sets, set_names, variants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,37 @@ def project_sets(project: Project) -> ConfigSets:
         flag=settings.flag,
         journal=project.home.journal,
     )
+
+
+def named_sets(project: Project, words: Sequence[str]) -> list[str]:
+    """Return the sets that words name: `bf16`, `conf@bf16`, `conf@*` or `*`."""
+    sets = project_sets(project)
+    if not sets.links and not sets.flag:
+        raise UsageError("there are no config sets here", hint="rl set new NAME --from conf")
+    found: dict[str, None] = {}
+    for word in words:
+        found |= dict.fromkeys(_fitting(sets, word))
+    return [*found]
+
+
+def _fitting(sets: ConfigSets, word: str) -> list[str]:
+    """Return the sets that one word names; any name is a set where a variable carries it."""
+    from fnmatch import fnmatchcase
+
+    link, at, name = word.rpartition("@")
+    names = set_names(sets)
+    if at:
+        here = [one for one in sets.links if os.path.relpath(one.link, sets.project) == link]
+        names = variants(here[0]) if here else []
+    fitting = [one for one in names if fnmatchcase(one, name)]
+    if fitting:
+        return sorted(fitting, key=names.index)
+    if not sets.links and not set("*?[") & set(word):
+        return [word]
+    near = nearest(word, [*set_names(sets), *(f"{link}@{one}" for one in names if at)])
+    guess = f"; did you mean {near}?" if near else ""
+    known = ", ".join(set_names(sets)) or "none"
+    raise UsageError(f"no set `{word}`{guess} (there are: {known})", hint="rl set ls")
 
 
 def differing(project: Project, passed: Sequence[str], failed: Sequence[str]) -> list[str]:
