@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from typing import Any
 
+    from relaunch.cli.bisect_live import Live
     from relaunch.journal.searches import Search
     from relaunch.session.bisect.bisection import Bisection
     from relaunch.session.bisect.card import Card
@@ -27,6 +28,7 @@ Examples
   rl bisect                             ends from the journal: last passed, first failed
   rl bisect --good v1.2 -- python ../repro.py      a file of yours, at every revision
   rl bisect --good HEAD~50 --never-fails-before -- python flaky.py
+  rl bisect --release 'attrs==21.2.0..' -- python my.py      a release, then its commits
   rl bisect --resume                    go on where it was interrupted
   rl bisect --undo                      forget the last probe
   rl bisect --log                       each probe of the last search
@@ -39,6 +41,7 @@ def arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--good", metavar="REV", default="", help="an older revision, where it passes")
     add("--bad", metavar="REV", default="", help="a newer one, where it fails (HEAD)")
+    add("--release", metavar="PKG==A..B", help="among the releases of a package")
     add("-j", "--jobs", type=int, default=1, metavar="N", help="probes at once (1)")
     add("--timeout", metavar="TIME", help="end a probe after 30, 5m or 2h")
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
@@ -75,11 +78,22 @@ def main(args: Namespace) -> int:
         search, _ = last_search(project)
         return _log(search, args) if args.log else _undo(search, args.undo)
     live = Live(quiet=args.json, pen=draw.pen(sys.stderr, args.color))
+    resume: Search | None = None
     if args.resume:
-        search, request = last_search(project)
-        bisection = Bisection(project, request, tell=live.tell, resume=search)
+        resume, request = last_search(project)
     else:
-        bisection = Bisection(project, _request(project, args), tell=live.tell)
+        request = _request(project, args)
+    wanted = args.release or (resume.start.get("release", "") if resume else "")
+    if wanted:
+        from relaunch.cli.bisect_releases import among_releases
+
+        return among_releases(project, request, wanted, live, args, resume)
+    bisection = Bisection(project, request, tell=live.tell, resume=resume)
+    return show_found(bisection, live, args)
+
+
+def show_found(bisection: Bisection, live: Live, args: Namespace) -> int:
+    """Search among commits, and show what was found."""
     try:
         found = bisection.run()
     finally:
@@ -98,14 +112,14 @@ def _request(project: Project, args: Namespace) -> Request:
     from relaunch.session.bisect.told import Request
 
     good, bad, command = args.good, args.bad or "HEAD", tuple(args.command)
-    if not good:
+    if not good and not args.release:
         from relaunch.session.bisect.remembered import ends_of
 
         if args.bad:
             raise UsageError("--bad needs --good", hint=f"rl bisect --good REV --bad {args.bad}")
         good, bad, command = ends_of(project, command)
     if not command:
-        hint = f"rl bisect --good {good} -- pytest -q tests/test_x.py"
+        hint = f"rl bisect --good {good or 'v1.2'} -- pytest -q tests/test_x.py"
         raise UsageError("what is to be run?", hint=hint)
     _check(args)
     limit = seconds(args.timeout, "--timeout") if args.timeout else None

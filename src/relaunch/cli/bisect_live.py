@@ -40,7 +40,7 @@ class Live:
             return
         if isinstance(event, Began):
             self._names = event.ends
-            commits = draw.plural(event.commits, "commit")
+            commits = draw.plural(event.commits, event.noun)
             self._say(f"rl: search {event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
             for note in event.notes:
                 self._say(f"rl: {note}")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from relaunch.journal.store import Trial
     from relaunch.session.project import Project
 
-KIND = "bisect"
+KIND, RELEASES = "bisect", "releases"
+"""Searches among commits, and among releases."""
 _MOST_TRIALS = 500
 _SWITCHES = (
     "never_fails_before", "always_fails_after", "always_fails_before", "never_fails_after", "prior",
@@ -94,7 +95,9 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
 
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last search, and what was asked for."""
-    search = searches.newest(project.home.journal, KIND)
+    home = project.home.journal
+    known = [one for kind in (KIND, RELEASES) if (one := searches.newest(home, kind)) is not None]
+    search = max(known, key=lambda one: one.number, default=None)
     if search is None:
         raise UsageError(
             "there is no search yet", hint="rl bisect --good v1.2 -- pytest -q tests/test_x.py"

@@ -49,6 +49,7 @@ class Began(Record):
     ends: tuple[str, str]
     commits: int
     notes: tuple[str, ...] = ()
+    noun: str = "commit"
 
 
 class Learnt(Record):

@@ -1,0 +1,96 @@
+"""`rl bisect --release`: the release, and where its repository is at hand, the commit."""
+
+from __future__ import annotations
+
+import sys
+
+from relaunch.cli import draw
+from relaunch.errors import RelaunchError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from relaunch.cli.bisect_live import Live
+    from relaunch.journal.searches import Search
+    from relaunch.session.bisect.releases import FoundRelease
+    from relaunch.session.bisect.told import Request
+    from relaunch.session.project import Project
+
+
+def among_releases(
+    project: Project,
+    request: Request,
+    wanted: str,
+    live: Live,
+    args: Namespace,
+    resume: Search | None,
+) -> int:
+    """Search among releases, then among the commits between the two."""
+    from relaunch.cli.bisect import INTERRUPTED, NOT_SURE, SURE, show_found
+    from relaunch.session.bisect.bisection import Bisection
+    from relaunch.session.bisect.releases import ReleaseSearch
+
+    search = ReleaseSearch(project, request, wanted, tell=live.tell, resume=resume)
+    try:
+        found = search.run()
+    finally:
+        live.close()
+    tags = _tags(project, found) if found.is_found else None
+    if args.json and not tags:
+        draw.say_json("bisect-releases", as_json(found))
+    elif not args.json:
+        draw.say("\n".join(_lines(found, draw.pen(sys.stdout, args.color))) + "\n")
+    if tags:
+        inner = request.but(good=tags[0], bad=tags[1])
+        return show_found(Bisection(project, inner, tell=live.tell), live, args)
+    if found.stopped == "interrupted":
+        return INTERRUPTED
+    return SURE if found.is_found else NOT_SURE
+
+
+def _tags(project: Project, found: FoundRelease) -> tuple[str, str] | None:
+    from relaunch.history.repository import open_repository
+    from relaunch.session.bisect.releases import tags_of
+
+    try:
+        repo = open_repository(project.cwd)
+    except RelaunchError:
+        return None
+    return tags_of(repo, found.package, (found.before, found.suspects[0][0]))
+
+
+def _lines(found: FoundRelease, pen: draw.Pen) -> list[str]:
+    what, before = ("passes", "fails") if found.hunt.is_reversed else ("fails", "passes")
+    took = f"{draw.plural(found.runs, 'run')} in {draw.duration(found.seconds)}"
+    if found.is_found:
+        name = f"{found.package} {found.suspects[0][0]}"
+        pairs = [
+            ("before", f"{found.before} {before}"),
+            ("failure", draw.clean(found.hunt.failure.title)),
+            ("sure", f"{100 * found.answer.confidence:.1f}%, {took}"),
+        ]
+        head = pen("bold", f"{name} is the first release where it {what}")
+        return [head, *draw.facts(pairs, draw.width(), pen)]
+    why = f"{found.stopped}: " if found.stopped else ""
+    count = draw.plural(len(found.suspects), "release")
+    lines = [pen("bold", f"{why}it is one of {count} of {found.package}, {took}")]
+    return [*lines, *(f"{100 * share:5.1f}%  {name}" for name, share in found.suspects[:12])]
+
+
+def as_json(found: FoundRelease) -> dict[str, object]:
+    """Return what was found, for programs."""
+    return {
+        "package": found.package,
+        "found": found.is_found,
+        "stopped": found.stopped,
+        "reversed": found.hunt.is_reversed,
+        "release": found.suspects[0][0],
+        "before": found.before,
+        "failure": found.hunt.failure.title,
+        "confidence": found.answer.confidence,
+        "suspects": [{"release": name, "chance": share} for name, share in found.suspects],
+        "runs": found.runs,
+        "search_runs": found.search_runs,
+        "seconds": found.seconds,
+    }
