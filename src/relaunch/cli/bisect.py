@@ -29,6 +29,8 @@ Examples
   rl bisect --good v1.2 -- python ../repro.py      a file of yours, at every revision
   rl bisect --good HEAD~50 --never-fails-before -- python flaky.py
   rl bisect --release 'attrs==21.2.0..' -- python my.py      a release, then its commits
+  rl bisect --env good.env bad.env -- python my.py           which variable
+  rl bisect --deps good.txt bad.txt -- python my.py          which package
   rl bisect --resume                    go on where it was interrupted
   rl bisect --undo                      forget the last probe
   rl bisect --log                       each probe of the last search
@@ -42,10 +44,12 @@ def arguments(parser: ArgumentParser) -> None:
     add("--good", metavar="REV", default="", help="an older revision, where it passes")
     add("--bad", metavar="REV", default="", help="a newer one, where it fails (HEAD)")
     add("--release", metavar="PKG==A..B", help="among the releases of a package")
+    add("--deps", nargs="*", metavar="LOCK", help="among packages: two locks, or of two trials")
     add("-j", "--jobs", type=int, default=1, metavar="N", help="probes at once (1)")
     add("--timeout", metavar="TIME", help="end a probe after 30, 5m or 2h")
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
-    add("--env", metavar="NAME=VALUE", action="append", default=[], help="set it for each probe")
+    add("--env", nargs="+", metavar="GOOD BAD", action="append", default=[],
+        help="among the variables of two `env` files; or NAME=VALUE to set for each probe")  # fmt: skip
     add("--build", metavar="CMD", default="", help="a shell line to run before each probe")
     add("--with", dest="files", metavar="FILE", action="append", default=[],
         help="a file of your tree to put into each checkout")  # fmt: skip
@@ -88,6 +92,10 @@ def main(args: Namespace) -> int:
         from relaunch.cli.bisect_releases import among_releases
 
         return among_releases(project, request, wanted, live, args, resume)
+    if env_files(args) or args.deps is not None:
+        from relaunch.cli.bisect_changes import among_changes
+
+        return among_changes(project, request, live, args)
     bisection = Bisection(project, request, tell=live.tell, resume=resume)
     return show_found(bisection, live, args)
 
@@ -112,7 +120,8 @@ def _request(project: Project, args: Namespace) -> Request:
     from relaunch.session.bisect.told import Request
 
     good, bad, command = args.good, args.bad or "HEAD", tuple(args.command)
-    if not good and not args.release:
+    is_of_commits = not args.release and not env_files(args) and args.deps is None
+    if not good and is_of_commits:
         from relaunch.session.bisect.remembered import ends_of
 
         if args.bad:
@@ -126,7 +135,7 @@ def _request(project: Project, args: Namespace) -> Request:
     recipe = Recipe(
         argv=_findable(command, project.cwd),
         cwd=project.cwd,
-        env=dict(_pair(word) for word in args.env),
+        env=dict(_pair(word) for words in args.env if words != env_files(args) for word in words),
         limits=Limits(timeout_s=limit),
         match=args.match,
     )
@@ -162,6 +171,16 @@ def _findable(command: tuple[str, ...], cwd: str) -> tuple[str, ...]:
         is_outside = os.path.isfile(path) and not path.startswith(top)
         words.append(path if is_outside and os.sep in word else word)
     return tuple(words)
+
+
+def env_files(args: Namespace) -> list[str]:
+    """Return the two files of `--env GOOD BAD`, if they were given."""
+    pairs: list[list[str]] = [one for one in args.env if not any("=" in word for word in one)]
+    if pairs and (len(pairs) > 1 or len(pairs[0]) != 2):
+        raise UsageError(
+            "--env takes two files, or NAME=VALUE", hint="rl bisect --env good.env bad.env -- CMD"
+        )
+    return pairs[0] if pairs else []
 
 
 def _pair(word: str) -> tuple[str, str]:

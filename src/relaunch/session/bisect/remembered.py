@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from relaunch.journal.store import Trial
     from relaunch.session.project import Project
 
-KIND, RELEASES = "bisect", "releases"
-"""Searches among commits, and among releases."""
+KIND, RELEASES, CHANGES = "bisect", "releases", "changes"
+"""Searches among commits, among releases, among changes of variables or packages."""
 _MOST_TRIALS = 500
 _SWITCHES = (
     "never_fails_before", "always_fails_after", "always_fails_before", "never_fails_after", "prior",

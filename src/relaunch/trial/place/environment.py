@@ -100,9 +100,16 @@ class Environments:
         self._failures: dict[str, str] = {}
 
     def for_requirements(
-        self, needs: Requirements, *, extra: tuple[str, ...] = (), before: float | None = None
+        self,
+        needs: Requirements,
+        *,
+        extra: tuple[str, ...] = (),
+        before: float | None = None,
+        alone: bool = False,
     ) -> Environment:
         """Return the environment with these needs, made now if there is none yet.
+
+        With `alone` exactly these are installed, and not what they need in turn.
 
         With `before` (unix time), nothing is taken that was published after that day. Raises
         PlaceError when it cannot be made; that is remembered too.
@@ -112,13 +119,14 @@ class Environments:
         lines = sorted({*needs.needs, *(normalised(line) or line for line in extra)})
         rung = self._rung(before)
         day = _end_of_day(before)
-        key = self._key(lines, self._version(), os.path.realpath(self.python), rung, day)
+        how = ["--no-deps"] if alone else []
+        key = self._key(lines, self._version(), os.path.realpath(self.python), rung, day, *how)
         words = f"{', '.join(lines[:4])}{', ...' if len(lines) > 4 else ''}" or "no requirements"
 
         def steps(rung: str, root: str) -> list[list[str]]:
             wanted = root + ".txt"
             _write(wanted, "".join(f"{line}\n" for line in lines))
-            installing = [[*self._installer(rung, root, day), "-r", wanted]] if lines else []
+            installing = [[*self._installer(rung, root, day), *how, "-r", wanted]] if lines else []
             return [self._venv(rung, root), *installing]
 
         made = self._once(key, f"an environment with {words}", [steps], self._finish)

@@ -1,0 +1,91 @@
+"""`rl bisect --variables` and `--deps`: the changes that matter among many that do not."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+
+import pytest
+from tests.conftest import World
+
+PYTHON = sys.executable
+
+
+def env_files(world: World, old: dict[str, str], new: dict[str, str]) -> list[str]:
+    for name, pairs in (("good.env", old), ("bad.env", new)):
+        world.write(name, "".join(f"{key}={value}\n" for key, value in pairs.items()))
+    return ["--variables", "good.env", "bad.env"]
+
+
+@pytest.mark.parametrize(
+    "needed", [["FLAG_3"], ["FLAG_2", "FLAG_9"], ["FLAG_0", "FLAG_5", "FLAG_7"]]
+)
+def test_just_the_variables_that_are_needed_are_named(world: World, needed: list[str]) -> None:
+    old = {f"FLAG_{number}": "0" for number in range(10)}
+    new = {f"FLAG_{number}": "1" for number in range(10)}
+    test = " and ".join(f"os.environ['{name}'] == '1'" for name in needed)
+    world.write("my.py", f"import os\nif {test}:\n    raise ValueError('both')\n")
+    words = env_files(world, old, new)
+    done = world.rl("bisect", *words, "--json", "--", PYTHON, "my.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [one["name"] for one in found["changes"]] == needed
+    assert found["runs"] <= 30
+
+
+def test_a_variable_that_is_gone_or_new_counts(world: World) -> None:
+    world.write("my.py", "import os\nassert 'KEPT' in os.environ, 'it is gone'\n")
+    words = env_files(world, {"KEPT": "1", "A": "1", "B": "2"}, {"A": "2", "C": "3"})
+    done = world.rl("bisect", *words, "--", PYTHON, "my.py")
+    assert done.returncode == 0, done.stderr
+    assert "it fails with this change" in done.stdout
+    assert "KEPT: 1 " in done.stdout
+    assert "(not there)" in done.stdout
+
+
+def test_files_that_set_the_same_are_refused(world: World) -> None:
+    words = env_files(world, {"A": "1"}, {"A": "1"})
+    done = world.rl("bisect", *words, "--", PYTHON, "-c", "pass")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "set the same" in done.stderr
+    done = world.rl("bisect", "--variables", "good.env", "none.env", "--", PYTHON, "-c", "pass")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def package(world: World, name: str, version: str, works: bool) -> None:
+    """Put a wheel into the folder that installers look in."""
+    import zipfile
+
+    folder = world.root / "wheels"
+    folder.mkdir(exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
+        file.writestr(f"{name}.py", f"works = {works}\n")
+        file.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        file.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr(f"{info}/RECORD", "")
+
+
+def test_the_package_that_broke_it_is_named(world: World) -> None:
+    names = [f"part{number}" for number in range(6)]
+    broken = random.Random(3).choice(names)
+    for name in names:
+        package(world, name, "1.0", True)
+        package(world, name, "2.0", name != broken)
+    for file, version in (("good.txt", "1.0"), ("bad.txt", "2.0")):
+        world.write(file, "".join(f"{name}=={version}\n" for name in names))
+    imports = "".join(f"import {name}\nassert {name}.works, 'broken'\n" for name in names)
+    world.write("my.py", imports)
+    wheels = str(world.root / "wheels")
+    world.env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels, "UV_OFFLINE": "1"}
+    world.env |= {"UV_NO_INDEX": "1", "UV_FIND_LINKS": wheels}
+    words = ("bisect", "--deps", "good.txt", "bad.txt", "--json", "--", PYTHON, "my.py")
+    done = world.rl(*words, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["changes"] == [{"name": broken, "old": "1.0", "new": "2.0"}]
