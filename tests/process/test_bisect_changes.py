@@ -1,4 +1,4 @@
-"""`rl bisect --variables` and `--deps`: the changes that matter among many that do not."""
+"""`rl bisect --env` and `--deps`: the changes that matter among many that do not."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ PYTHON = sys.executable
 def env_files(world: World, old: dict[str, str], new: dict[str, str]) -> list[str]:
     for name, pairs in (("good.env", old), ("bad.env", new)):
         world.write(name, "".join(f"{key}={value}\n" for key, value in pairs.items()))
-    return ["--variables", "good.env", "bad.env"]
+    return ["--env", "good.env", "bad.env"]
 
 
-@pytest.mark.parametrize(
-    "needed", [["FLAG_3"], ["FLAG_2", "FLAG_9"], ["FLAG_0", "FLAG_5", "FLAG_7"]]
-)
+NEEDED = (["FLAG_3"], ["FLAG_2", "FLAG_9"], ["FLAG_0", "FLAG_5", "FLAG_7"])
+
+
+@pytest.mark.parametrize("needed", NEEDED)
 def test_just_the_variables_that_are_needed_are_named(world: World, needed: list[str]) -> None:
     old = {f"FLAG_{number}": "0" for number in range(10)}
     new = {f"FLAG_{number}": "1" for number in range(10)}
@@ -49,7 +50,7 @@ def test_files_that_set_the_same_are_refused(world: World) -> None:
     done = world.rl("bisect", *words, "--", PYTHON, "-c", "pass")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "set the same" in done.stderr
-    done = world.rl("bisect", "--variables", "good.env", "none.env", "--", PYTHON, "-c", "pass")
+    done = world.rl("bisect", "--env", "good.env", "none.env", "--", PYTHON, "-c", "pass")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
 
 
@@ -62,12 +63,10 @@ def package(world: World, name: str, version: str, works: bool) -> None:
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
         file.writestr(f"{name}.py", f"works = {works}\n")
-        file.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        )
-        file.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        file.writestr(f"{info}/METADATA", about)
+        wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        file.writestr(f"{info}/WHEEL", wheel)
         file.writestr(f"{info}/RECORD", "")
 
 

@@ -49,7 +49,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--timeout", metavar="TIME", help="end a probe after 30, 5m or 2h")
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
     add("--env", nargs="+", metavar="GOOD BAD", action="append", default=[],
-        help="among the variables of two `env` files; or NAME=VALUE to set for each probe")  # fmt: skip
+        help="among the variables of two `env` files; or NAME=VALUE, to set it")  # fmt: skip
     add("--build", metavar="CMD", default="", help="a shell line to run before each probe")
     add("--with", dest="files", metavar="FILE", action="append", default=[],
         help="a file of your tree to put into each checkout")  # fmt: skip
