@@ -23,6 +23,8 @@ VERBS = {
     "py": "a line of Python: compound statements, imports of what it names",
     "replay": "only the call that failed, alone, with the code as it is now",
     "bisect": "which commit made the difference? ends first, in checkouts beside your tree",
+    "sweep": "which of these settings fail, and which setting explains it?",
+    "grow": "from which size on does it fail? and how do time and memory grow?",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",

@@ -95,14 +95,18 @@ def result_cells(row: Row, metrics: Sequence[str]) -> list[draw.Cell]:
     """Return what stands in these columns."""
     colour = "green" if row.passed == len(row.ran) else "red"
     times = sorted(one.outcome.duration_s for one in row.ran)
-    values = [[one.outcome.metrics.get(name, "-") for one in row.ran] for name in metrics]
     return [
         (colour, f"{row.passed}/{len(row.ran)}"),
-        *(("", draw.clean(" ".join(texts))) for texts in values),
+        *(("", _metric(row, name)) for name in metrics),
         ("", draw.short_duration(times[len(times) // 2])),
         ("", " ".join(f"#{one.trial_id}" for one in row.ran)),
         ("", draw.clean("; ".join(row.failures)) or "-"),
     ]
+
+
+def _metric(row: Row, name: str) -> str:
+    texts = [one.outcome.metrics.get(name, "-") for one in row.ran]
+    return draw.clean(" ".join(texts)) if set(texts) != {"-"} else "-"
 
 
 def differing_sets(project: Project, rows: Sequence[Row]) -> list[str]:

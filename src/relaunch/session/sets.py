@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from relaunch.errors import UsageError
 from relaunch.trial.place.sets import find_sets, set_names, variants
 
@@ -49,10 +51,16 @@ def _fitting(sets: ConfigSets, word: str) -> list[str]:
         return sorted(fitting, key=names.index)
     if not sets.links and not set("*?[") & set(word):
         return [word]
-    near = nearest(word, [*set_names(sets), *(f"{link}@{one}" for one in names if at)])
-    guess = f"; did you mean {near}?" if near else ""
-    known = ", ".join(set_names(sets)) or "none"
-    raise UsageError(f"no set `{word}`{guess} (there are: {known})", hint="rl set ls")
+    raise _no_such_set(word, name, set_names(sets))
+
+
+def _no_such_set(word: str, name: str, known: Sequence[str]) -> UsageError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    guess = f"; did you mean {near[0]}?" if near else ""
+    there = ", ".join(known) or "none"
+    return UsageError(f"no set `{word}`{guess} (there are: {there})", hint="rl set ls")
 
 
 def differing(project: Project, passed: Sequence[str], failed: Sequence[str]) -> list[str]:

@@ -59,6 +59,8 @@ _OTHERWISE = Path(__file__).with_name("otherwise")
 _SIDES = ("parent", "child", "neither", "first")
 _SPARE_LISTS = ("0", "90", "260", "430", "600")
 """Python 3.11 and 3.12 collect when there are 700 more objects, 3.13 when there are 2,000."""
+_OTHERWISE_VALUES = {"SLOW_SIDE": _SIDES, "SPARE_LISTS": _SPARE_LISTS}
+_RANDOM = "random: "
 """With it on the path, one side of each fork and thread waits, or both take turns."""
 _THREADS_AT_FORK = rb".*DeprecationWarning: This process .* is multi-threaded, .*\n(  .*\n)?"
 _KEPT_FILES = (".py", ".json", ".csv", ".txt")
@@ -549,7 +551,8 @@ class Tally:
 
     pairs: int = 0
     resumed: int = 0
-    skipped: int = 0
+    skipped: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    """Pairs whose cold runs differ from each other, by what makes them."""
     endless: int = 0
     mismatches: list[str] = dataclasses.field(default_factory=list)
     reasons: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
@@ -575,8 +578,10 @@ class Tally:
 
     def __str__(self) -> str:
         cold = self.pairs - self.resumed
-        text = f"{self.pairs} pairs: {self.resumed} resumed, {cold} cold, {self.skipped} skipped"
-        text += f" (cold differs from cold), {self.endless} endless"
+        skipped = ", ".join(f"{count} {why}" for why, count in self.skipped.most_common())
+        text = f"{self.pairs} pairs: {self.resumed} resumed, {cold} cold"
+        text += f", {self.skipped.total()} skipped (cold differs from cold: {skipped or 'never'})"
+        text += f", {self.endless} endless"
         text += f", {len(self.mismatches)} MISMATCHES" if self.mismatches else ", all equal"
         for why, count in self.reasons.most_common(12):
             text += f"\n  {count:5} cold: {why}"
@@ -592,7 +597,8 @@ def to_json(tally: Tally) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> Tally:
     """Read a tally that was written."""
-    counters = {name: collections.Counter(data[name]) for name in ("reasons", "failures")}
+    names = ("skipped", "reasons", "failures")
+    counters = {name: collections.Counter(data[name]) for name in names}
     return Tally(**{**data, **counters})
 
 
@@ -631,19 +637,20 @@ class Pair:
         if cold.is_endless:
             self.level()
             return expected, None
-        if warm.seen != expected.seen and not (
-            _is_more_than_ending_threads(version, expected, warm)
-            and self.is_certain(version, before, expected)
-        ):
-            self.level()
-            return expected, dataclasses.replace(expected, how="random")
+        if warm.seen != expected.seen:
+            why = self.why_uncertain(version, before, expected, warm)
+            if why:
+                self.level()
+                return expected, dataclasses.replace(expected, how=f"{_RANDOM}{why}")
         return expected, warm
 
     def _leftovers(self) -> dict[str, bytes]:
         return read_files(self.cold_folder)
 
-    def is_certain(self, version: Version, before: dict[str, bytes], expected: Result) -> bool:
-        """Tell whether the cold run does the same whenever it is repeated.
+    def why_uncertain(
+        self, version: Version, before: dict[str, bytes], expected: Result, warm: Result
+    ) -> str:
+        """Tell what lets the cold run do something else when it is repeated; else nothing.
 
         A program with several processes or threads may happen to win the same race each time: so it
         is also run with those held back that start others, with those that are started, with
@@ -651,13 +658,15 @@ class Pair:
         `__del__` of objects in cycles writes depends on the moment at which Python collects them:
         so it is also moved.
         """
+        if not _is_more_than_ending_threads(version, expected, warm):
+            return "threads that end"
         if any(self._again(version, before).seen != expected.seen for _ in range(2)):
-            return False
-        for name, values in (("SLOW_SIDE", _SIDES), ("SPARE_LISTS", _SPARE_LISTS)):
+            return "by chance"
+        for name, values in _OTHERWISE_VALUES.items():
             first, *others = (self._again(version, before, {name: one}).seen for one in values)
             if any(one != first for one in others):
-                return False
-        return True
+                return name
+        return ""
 
     def _again(
         self, version: Version, before: dict[str, bytes], otherwise: dict[str, str] | None = None
@@ -758,7 +767,7 @@ def _edit_and_run(
     """Go on until there are enough pairs, or one differs."""
     ran = [author.history[0]]
     first, warm = pair.run(ran[0])
-    if warm is not None and warm.how != "random" and warm.seen != first.seen:
+    if warm is not None and not warm.how.startswith(_RANDOM) and warm.seen != first.seen:
         tally.note(warm.how)
         tally.mismatches.append(keep_case(keep, program, pair, ran, first, warm))
         return
@@ -770,8 +779,8 @@ def _edit_and_run(
             author.forget()
             continue
         ran.append(version)
-        if warm.how == "random":
-            tally.skipped += 1
+        if warm.how.startswith(_RANDOM):
+            tally.skipped[warm.how.removeprefix(_RANDOM)] += 1
             continue
         tally.note(warm.how)
         if warm.seen != cold.seen:

@@ -9,7 +9,7 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py replay bisect log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py replay bisect grow log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
@@ -152,10 +152,11 @@ _rl() {
         esac
         ;;
     bisect)
-        options='-h --help --good --bad -j --jobs --timeout --match --env --build --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --resume --undo --log --json --color'
+        options='-h --help --good --bad --release -j --jobs --timeout --match --env --build --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --resume --undo --log --json --color'
         case $prev in
         --good) values='text' ;;
         --bad) values='text' ;;
+        --release) values='text' ;;
         -j|--jobs) values='text' ;;
         --timeout) values='text' ;;
         --match) values='text' ;;
@@ -167,6 +168,21 @@ _rl() {
         --confidence) values='text' ;;
         --budget) values='text' ;;
         --undo) values='text' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    grow)
+        options='-h --help -j --jobs --at --memory --time --step --linear --log --timeout --match --env --budget --resume --json --color'
+        case $prev in
+        -j|--jobs) values='text' ;;
+        --at) values='text' ;;
+        --memory) values='text' ;;
+        --time) values='text' ;;
+        --step) values='text' ;;
+        --timeout) values='text' ;;
+        --match) values='text' ;;
+        --env) values='text' ;;
+        --budget) values='text' ;;
         --color) values='auto always never' ;;
         esac
         ;;
