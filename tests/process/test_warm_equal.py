@@ -581,6 +581,28 @@ def test_no_object_of_the_program_is_asked_whether_it_is_true(warm):
     as_cold(warm, lambda: edit(warm, *lines, "print(2)"), at=12)
 
 
+DEEP = """\
+LEFT = [5]
+def deep(n):
+    try:
+        return deep(n + 1)
+    except RecursionError:
+        if LEFT[0]:
+            LEFT[0] -= 1
+            raise
+        return late()
+def late():
+    return {}
+time.sleep(0.3)
+print(deep(0))
+"""
+
+
+def test_old_code_is_replaced_however_deep_the_program_is(warm):
+    edit(warm, *DEEP.format("1").splitlines())
+    as_cold(warm, lambda: edit(warm, *DEEP.format("2").splitlines()), at=17)
+
+
 def test_the_deepest_call_of_all_does_not_fail_of_us(warm):
     text = f"""{BEGIN}import sys
 sys.setrecursionlimit(200)

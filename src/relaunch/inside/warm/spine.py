@@ -12,7 +12,7 @@ import ctypes
 import os
 import weakref
 from _thread import get_ident
-from sys import _getframe
+from sys import _getframe, getrecursionlimit
 from time import perf_counter
 from types import CodeType, FrameType
 
@@ -113,10 +113,13 @@ class Program:
         def call(number: int) -> None:
             if self.thread() == self.inside:  # we called the program: it replaced some builtin
                 return
+            limit = self.limit()
+            self.set_limit(limit + self.room)  # however deep the program is
             try:
                 before = self.enter()
             except RecursionError:
                 self._pass(number)
+                self.set_limit(limit)
                 return
             try:
                 self.inside = self.thread()
@@ -131,6 +134,7 @@ class Program:
             finally:
                 self.inside = 0
                 self.leave(before)
+                self.set_limit(limit)
 
         call.__name__ = sites.STOP
         self.call = call
@@ -143,7 +147,10 @@ class Program:
         self.settle: Callable[[], object] = lambda: None
         """Waits until all snapshots are known to the host."""
 
-    thread = staticmethod(get_ident)
+    thread, limit = staticmethod(get_ident), staticmethod(getrecursionlimit)
+    set_limit = staticmethod(ctypes.pythonapi.Py_SetRecursionLimit)
+    room = 200
+    """Levels that our own work may take where the program has none left."""
     enter, leave = staticmethod(quiet.enter), staticmethod(quiet.leave)
     give_up = staticmethod(give_up)
     cannot = (morph.CannotMorph, CannotResume)
