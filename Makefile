@@ -1,4 +1,5 @@
-# What a person types here: demo, test, check, bench, bench-cycle, bench-warm, bench-probe, soak.
+# What a person types here: demo, test, check, bench, bench-cycle, bench-warm, bench-probe,
+# bench-bisect, soak.
 # An interpreter that may not keep its bytecode compiles every module at every start.
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONPATH
@@ -14,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 TORCH := .venv-torch
 
 .PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
-.PHONY: bench-warm bench-probe soak soak-faults soak-warm programs torch generated clean
+.PHONY: bench-warm bench-probe bench-bisect soak soak-faults soak-warm programs torch generated clean
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
@@ -55,8 +56,8 @@ docs: $(READY)
 	$(BIN)/python scripts/reference.py
 	$(BIN)/mkdocs build --strict --quiet
 
-## bench, bench-cycle, bench-warm, bench-probe: what rl costs beside its peers
-bench: bench-cycle bench-warm bench-probe
+## bench, bench-cycle, bench-warm, bench-probe, bench-bisect: what rl costs beside its peers
+bench: bench-cycle bench-warm bench-probe bench-bisect
 
 bench-cycle: $(READY)
 	$(BIN)/python -m benchmarks.cycle
@@ -66,6 +67,9 @@ bench-warm: $(READY)
 
 bench-probe: $(READY)
 	$(BIN)/python -m benchmarks.probe
+
+bench-bisect: $(READY)
+	$(BIN)/python -m benchmarks.bisect
 
 ## soak: ten thousand faults, twenty thousand warm relaunches
 soak: soak-faults soak-warm

@@ -16,7 +16,7 @@ from relaunch.cli.main import VERBS
 FOLDER = Path(__file__).parent.parent / "src/relaunch/desk/completions"
 NAMES = {"bash": "rl.bash", "zsh": "_rl", "fish": "rl.fish"}
 TRIALS = ("@good", "@bad", "-1")
-LAUNCHES = ("run", "warm")
+LAUNCHES = ("run", "warm", "bisect", "sweep", "grow")
 """Verbs that take a command after `--`."""
 
 

@@ -9,7 +9,16 @@ import signal
 import subprocess
 
 import pytest
-from tests.bisecting import PYTHON, REPRO, add_commits, outside, processes_with, steady, user_state
+from tests.bisecting import (
+    PYTHON,
+    REPRO,
+    Program,
+    add_commits,
+    outside,
+    processes_with,
+    steady,
+    user_state,
+)
 from tests.conftest import World
 from tests.supervising import wait_until
 
@@ -84,10 +93,14 @@ def test_bytecode_of_another_revision_is_never_run(world: World, shard: int) -> 
     script = outside(world, REPRO)
     for culprit in range(1 + shard, 21, 2):
         world.git("reset", "-q", "--hard", world.git("rev-list", "--max-parents=0", "HEAD").strip())
-        ids = add_commits(world, lambda n, c=culprit: same_size(n, n >= c), 20)
+        ids = add_commits(world, versions(culprit), 20)
         done = world.rl("bisect", "--good", ids[0], "--json", "--no-prior", "--", PYTHON, script)
         assert json.loads(done.stdout)["commit"] == ids[culprit], done.stderr
 
 
-def same_size(number: int, fails: bool) -> str:
-    return f"def work():\n    assert {int(not fails)}, 'broken'\n\n\nversion = {100 + number}\n"
+def versions(culprit: int) -> Program:
+    def text(number: int) -> str:
+        works = int(number < culprit)
+        return f"def work():\n    assert {works}, 'broken'\n\n\nversion = {100 + number}\n"
+
+    return text

@@ -78,12 +78,9 @@ class Worker:
         os.waitpid(self.pid, 0)
 
 
-def wait(
-    workers: Iterable[Worker], seconds: float | None = None, also: HasFileno | None = None
-) -> list[Worker]:
-    """Wait until one of them has said something, or `also` has; returns those workers."""
-    heard: list[HasFileno] = [*workers, *([also] if also is not None else [])]
-    ready = select.select(heard, [], [], seconds)[0]
+def wait(workers: Iterable[Worker], seconds: float | None = None, *also: HasFileno) -> list[Worker]:
+    """Wait until one of them has said something, or one of `also` has; returns those workers."""
+    ready = select.select([*workers, *also], [], [], seconds)[0]
     return [one for one in ready if isinstance(one, Worker)]
 
 

@@ -48,7 +48,7 @@ def _fitting(sets: ConfigSets, word: str) -> list[str]:
         names = variants(here[0]) if here else []
     fitting = [one for one in names if fnmatchcase(one, name)]
     if fitting:
-        return sorted(fitting, key=names.index)
+        return fitting
     if not sets.links and not set("*?[") & set(word):
         return [word]
     raise _no_such_set(word, name, set_names(sets))

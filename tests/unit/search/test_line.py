@@ -18,7 +18,7 @@ SIZES = st.integers(1, 400)
 def drive(search, look, *, workers=1, most=3000):
     """Let a search run against a world that `look` tells of; several at once end in any order."""
     rng = random.Random(7)
-    running = []
+    running: list[int] = []
     while search.runs < most:
         running += search.propose(workers - len(running), running)
         if not running:

@@ -40,7 +40,7 @@ class Table:
         self.running.append(candidate)
         self.asked.append(candidate)
 
-    def wait(self, seconds: float | None, also: object = None) -> list[Probe]:
+    def wait(self, seconds: float | None, also: object = ()) -> list[Probe]:
         (candidate,) = self.running
         self.running.clear()
         outcome = self.outcomes[candidate]

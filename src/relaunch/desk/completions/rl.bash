@@ -9,7 +9,7 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py replay bisect grow log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py replay bisect sweep grow log show diff again back mark gc set doctor completion'; fi
     case $verb in set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
@@ -152,11 +152,12 @@ _rl() {
         esac
         ;;
     bisect)
-        options='-h --help --good --bad --release -j --jobs --timeout --match --env --build --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --resume --undo --log --json --color'
+        options='-h --help --good --bad --release --deps -j --jobs --timeout --match --env --build --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --resume --undo --log --json --color --'
         case $prev in
         --good) values='text' ;;
         --bad) values='text' ;;
         --release) values='text' ;;
+        --deps) values='text' ;;
         -j|--jobs) values='text' ;;
         --timeout) values='text' ;;
         --match) values='text' ;;
@@ -171,8 +172,25 @@ _rl() {
         --color) values='auto always never' ;;
         esac
         ;;
+    sweep)
+        options='-h --help -s --set --seed --env --arg --pair --pairwise --limit -n --times -j --jobs --timeout --match --budget --resume --tell-apart --json --color --'
+        case $prev in
+        -s|--set) values='sets' ;;
+        --seed) values='text' ;;
+        --env) values='text' ;;
+        --arg) values='text' ;;
+        --pair) values='text' ;;
+        --limit) values='text' ;;
+        -n|--times) values='text' ;;
+        -j|--jobs) values='text' ;;
+        --timeout) values='text' ;;
+        --match) values='text' ;;
+        --budget) values='text' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
     grow)
-        options='-h --help -j --jobs --at --memory --time --step --linear --log --timeout --match --env --budget --resume --json --color'
+        options='-h --help -j --jobs --at --memory --time --step --linear --log --timeout --match --env --budget --resume --json --color --'
         case $prev in
         -j|--jobs) values='text' ;;
         --at) values='text' ;;

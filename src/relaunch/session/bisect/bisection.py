@@ -91,12 +91,12 @@ class Bisection:
         count = len(self.line.commits)
         self.tell(Began(number=self.book.number, ends=ends, commits=count, notes=self._notes()))
         try:
-            hunt = self.driver.run_ends(self.line.start, self.new, ends)
-            return self._finish(self._search(hunt))
+            with self.driver:
+                hunt = self.driver.run_ends(self.line.start, self.new, ends)
+                return self._finish(self._search(hunt))
         except Stopped as stop:
             raise stop.nothing_yet from None
         finally:
-            self.driver.close()
             sweep(self._checkouts)
 
     def _notes(self) -> tuple[str, ...]:

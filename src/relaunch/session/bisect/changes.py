@@ -113,12 +113,11 @@ class ChangeSearch:
         number = self.book.number
         self._tell(Began(number=number, ends=self._names, commits=count, noun="change"))
         try:
-            hunt = driver.run_ends(_key([]), _key(every), self._names)
-            return self._search(hunt, every)
+            with driver:
+                hunt = driver.run_ends(_key([]), _key(every), self._names)
+                return self._search(hunt, every)
         except Stopped as stop:
             raise stop.nothing_yet from None
-        finally:
-            driver.close()
 
     def _search(self, hunt: Hunt, rest: list[int]) -> FoundChanges:
         needed: list[int] = []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         @property
         def running(self) -> Sequence[str]: ...  # candidates, in the order they were started
         def start(self, candidate: str) -> None: ...
-        def wait(self, seconds: float | None, also: HasFileno | None = None) -> list[Probe]: ...
+        def wait(self, seconds: float | None, also: Sequence[HasFileno] = ()) -> list[Probe]: ...
         def cancel(self, candidate: str) -> None: ...
         def close(self) -> None: ...
 
@@ -95,9 +95,9 @@ class Crew:
         worker = workers.Worker(lambda marker: self._probe(place, candidate, folder, marker))
         self._busy.append((candidate, worker, place, folder))
 
-    def wait(self, seconds: float | None, also: HasFileno | None = None) -> list[Probe]:
-        """Wait until some have ended, or so long, or `also` has something; returns them."""
-        ready = workers.wait([worker for _, worker, *_ in self._busy], seconds, also)
+    def wait(self, seconds: float | None, also: Sequence[HasFileno] = ()) -> list[Probe]:
+        """Wait until some have ended, or so long, or one of `also` has something; returns them."""
+        ready = workers.wait([worker for _, worker, *_ in self._busy], seconds, *also)
         found = []
         for entry in [*self._busy]:
             candidate, worker, place, folder = entry

@@ -10,6 +10,7 @@ import time
 from math import ceil, log2
 
 from relaunch.errors import RelaunchError
+from relaunch.proc.interrupts import Interrupts
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
 from relaunch.session.bisect.hunt import NotReproduced, hunt_of
@@ -19,6 +20,9 @@ from relaunch.session.past import outcome_json, outcome_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
+
+    from _typeshed import HasFileno
 
     from relaunch.journal.searches import Search
     from relaunch.outcome import Outcome
@@ -68,6 +72,7 @@ class Driver:
         self.runs = self.search_runs = 0
         self.began = time.monotonic()
         self.weigher: Weigher | None = None
+        self._interrupts = Interrupts()
         self._make_launcher = launcher
         self._launcher: Launcher | None = None
         self._describe = describe
@@ -83,13 +88,19 @@ class Driver:
             self._launcher = self._make_launcher()
         return self._launcher
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        """Wait for Ctrl-C as for anything else."""
+        self._interrupts.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End all that runs."""
         if self.weigher is not None:
             self.weigher.close()
         if self._launcher is not None:
             self._launcher.close()
         self.book.release()
+        self._interrupts.__exit__(None, None, None)
 
     # --- both ends
 
@@ -154,8 +165,6 @@ class Driver:
             self._drive(search, places, hunt, inside)
         except Stopped as stop:
             stopped = str(stop)
-        except KeyboardInterrupt:
-            stopped = _INTERRUPTED
         return search, stopped
 
     def _drive(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> None:
@@ -211,16 +220,18 @@ class Driver:
         """Wait until a probe has ended, or better weights for a search have come."""
         left = self._seconds_of_budget()
         weigher = self.weigher if self.weigher and self.weigher.is_running else None
-        try:
-            if search is None or weigher is None or weigher.size != search.size:
-                return self.launcher.wait(left)
-            probes = self.launcher.wait(left, weigher)
-            weights = weigher.read()
-            if weights:
-                search.reweigh(weights)
-            return probes
-        except KeyboardInterrupt:
-            raise Stopped(_INTERRUPTED) from None
+        if search is None or weigher is None or weigher.size != search.size:
+            weigher = None
+        also: list[HasFileno] = [self._interrupts]
+        if weigher is not None:
+            also.append(weigher)
+        probes = self.launcher.wait(left, also)
+        if self._interrupts.came:
+            raise Stopped(_INTERRUPTED)
+        weights = weigher.read() if weigher else None
+        if weights and search is not None:
+            search.reweigh(weights)
+        return probes
 
     def _note(self, probe: Probe, hunt: Hunt | None) -> None:
         self.runs += probe.runs

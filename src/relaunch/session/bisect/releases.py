@@ -168,12 +168,11 @@ class ReleaseSearch:
             Began(number=self.book.number, ends=ends, commits=len(versions) - 1, noun="release")
         )
         try:
-            hunt = driver.run_ends(*ends, ends)
-            search, stopped = driver.search_line(hunt, versions, [1.0] * (len(versions) - 1))
+            with driver:
+                hunt = driver.run_ends(*ends, ends)
+                search, stopped = driver.search_line(hunt, versions, [1.0] * (len(versions) - 1))
         except Stopped as stop:
             raise stop.nothing_yet from None
-        finally:
-            driver.close()
         answer = search.answer()
         found = FoundRelease(
             package=self.package,

@@ -1,0 +1,136 @@
+"""How growing a size looks while it runs: on a terminal one line, elsewhere one for each run."""
+
+from __future__ import annotations
+
+import sys
+from math import log
+
+from relaunch.cli import draw
+from relaunch.search.ladder import Scale
+from relaunch.search.seen import Seen
+from relaunch.session.bisect.hunt import told
+from relaunch.session.growing.told import Began, Probed, Turn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from relaunch.session.growing.told import Dimension, Event, State
+
+WORDS = {
+    Seen.PASSED: "passes",
+    Seen.FAILED: "fails",
+    Seen.OTHER: "fails otherwise",
+    Seen.UNTESTABLE: "untestable",
+}
+COLOURS = {Seen.PASSED: "green", Seen.FAILED: "red", Seen.OTHER: "yellow", Seen.UNTESTABLE: "dim"}
+_MARKS = {Seen.PASSED: "●", Seen.FAILED: "○", Seen.OTHER: "!", Seen.UNTESTABLE: "?"}
+_ASCII_MARKS = {Seen.PASSED: "o", Seen.FAILED: "x", Seen.OTHER: "!", Seen.UNTESTABLE: "?"}
+_ORDER = (Seen.UNTESTABLE, Seen.OTHER, Seen.PASSED, Seen.FAILED)
+_WIDEST = 100
+
+
+class Live:
+    """Draws what it is told, on standard error."""
+
+    def __init__(self, *, quiet: bool, pen: draw.Pen) -> None:
+        """Draw with a pen, or nothing at all."""
+        self._quiet = quiet
+        self._pen = pen
+        self._is_drawn = False
+        self._is_terminal = sys.stderr.isatty()
+
+    def tell(self, event: Event) -> None:
+        """Show an event."""
+        if self._quiet:
+            return
+        if isinstance(event, Began):
+            known = f", {draw.plural(event.known, 'run')} known" if event.known else ""
+            self._say(f"rl: search {event.number}{known}")
+        elif isinstance(event, Turn):
+            self._say(f"rl: {_turn_words(event)}")
+        elif isinstance(event, Probed):
+            if not self._is_terminal:
+                self._say(f"rl:   {_probe_words(event)}")
+        elif self._is_terminal:
+            self._draw(event)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._wipe()
+
+    def _say(self, text: str) -> None:
+        self._wipe()
+        draw.remark(draw.clip(draw.clean(text), draw.width(sys.stderr), utf8=self._pen.utf8))
+
+    def _draw(self, state: State) -> None:
+        self._wipe()
+        width = min(_WIDEST, draw.width(sys.stderr) - 1)
+        sys.stderr.write(axis(state, width, self._pen))
+        sys.stderr.flush()
+        self._is_drawn = True
+
+    def _wipe(self) -> None:
+        if self._is_drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._is_drawn = False
+
+
+def shown(value: float) -> str:
+    """Write a size for people: `4,096`, `0.012`."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def named(one: Dimension, value: float) -> str:
+    """Write a size with its name: `batch=4,096`."""
+    return f"{one.name}={shown(value)}"
+
+
+def _turn_words(event: Turn) -> str:
+    one = event.dimension
+    of = f" of {one.file}" if one.file else ""
+    at = ", ".join(f"{name}={shown(value)}" for name, value in event.fixed.items())
+    return f"{one.name}{of} from {shown(one.low)} to {shown(one.high)}" + (f", {at}" if at else "")
+
+
+def _probe_words(event: Probed) -> str:
+    size = named(event.dimension, event.value)
+    took = draw.duration(event.outcome.duration_s)
+    memory = draw.size(event.peak_bytes) if event.peak_bytes else "-"
+    what = WORDS[event.seen]
+    if event.seen is not Seen.PASSED:
+        what += f": {told(event.outcome)}"
+    return f"{size:<16} {took:>8} {memory:>9}  {what}"
+
+
+def axis(state: State, width: int, pen: draw.Pen) -> str:
+    """Draw the sizes that were tried: `batch 1 ●●●·●○··○ 4,096  9 runs, 2 running`."""
+    one = state.dimension
+    running = f", {len(state.running)} running" if state.running else ""
+    counts = f"{draw.plural(len(state.seen), 'run')}{running}"
+    left = draw.clip(f"{one.name} {shown(one.low)}", 24, utf8=pen.utf8)
+    right = f"{shown(one.high)}  {counts}"
+    room = max(8, width - len(left) - len(right) - 2)
+    cells = ["·" if pen.utf8 else "."] * room
+    marks = _MARKS if pen.utf8 else _ASCII_MARKS
+    for kind in _ORDER:
+        for value, seen in state.seen.items():
+            if seen is kind:
+                cells[_cell(state, value, room)] = pen(COLOURS[seen], marks[seen])
+    for value in state.running:
+        cells[_cell(state, value, room)] = pen("bold", "◌" if pen.utf8 else "*")
+    return f"{left} {''.join(cells)} {right}"
+
+
+def _cell(state: State, value: float, room: int) -> int:
+    share = along(state.scale, state.dimension, value)
+    return min(room - 1, max(0, round(share * (room - 1))))
+
+
+def along(scale: Scale, one: Dimension, value: float) -> float:
+    """Return where between the ends a value lies, from 0 to 1, as its scale has it."""
+    low, high = one.low, one.high
+    if scale is Scale.LINEAR:
+        return (value - low) / (high - low)
+    if low <= 0:  # whole numbers from 0 on
+        low, high, value = low + 1, high + 1, value + 1
+    return log(value / low) / log(high / low)

@@ -1,0 +1,64 @@
+"""Requests in the journal: what was asked for, to go on with it."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import UsageError
+from relaunch.journal import searches
+from relaunch.recipe import Limits, Recipe
+from relaunch.search.ladder import Scale
+from relaunch.session.growing.crew import KIND
+from relaunch.session.growing.told import Dimension, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from relaunch.session.project import Project
+
+_PLAIN = ("step", "jobs", "most_runs", "most_s", "memory_limit", "time_limit")
+
+
+def request_json(request: Request, top: str) -> dict[str, Any]:
+    """Return a request as a search keeps it."""
+    recipe = request.recipe
+    return {
+        **{name: getattr(request, name) for name in _PLAIN},
+        "dimensions": [
+            {"name": one.name, "low": one.low, "high": one.high, "file": one.file}
+            for one in request.dimensions
+        ],
+        "fixed": dict(request.fixed),
+        "scale": request.scale.value if request.scale is not None else "",
+        "command": [*recipe.argv],
+        "cwd": os.path.relpath(recipe.cwd, top),
+        "env": dict(recipe.env),
+        "timeout_s": recipe.limits.timeout_s,
+        "match": recipe.match,
+    }
+
+
+def last_search(project: Project) -> tuple[searches.Search, Request]:
+    """Return the last search, and what was asked for."""
+    search = searches.newest(project.home.journal, KIND)
+    if search is None:
+        raise UsageError(
+            "there is no search yet",
+            hint="rl grow batch=1..4096 -- python train.py --batch {batch}",
+        )
+    said = search.start["request"]
+    recipe = Recipe(
+        argv=tuple(said["command"]),
+        cwd=os.path.normpath(os.path.join(project.home.project, said["cwd"])),
+        env=said["env"],
+        limits=Limits(timeout_s=said["timeout_s"]),
+        match=said["match"],
+    )
+    return search, Request(
+        recipe=recipe,
+        dimensions=tuple(Dimension(**one) for one in said["dimensions"]),
+        fixed=said["fixed"],
+        scale=Scale(said["scale"]) if said["scale"] else None,
+        **{name: said[name] for name in _PLAIN},
+    )

@@ -1,0 +1,1 @@
+"""Sweeping: which of many settings fail, and which setting explains it."""

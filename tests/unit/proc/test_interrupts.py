@@ -1,0 +1,41 @@
+"""Ctrl-C as something to wait for."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+
+import pytest
+
+from relaunch.proc.interrupts import Interrupts
+
+
+def press() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def is_readable(interrupts: Interrupts) -> bool:
+    return bool(select.select([interrupts], [], [], 0)[0])
+
+
+def test_the_first_one_waits_to_be_seen_and_the_second_is_as_ever() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts() as interrupts:
+        assert (interrupts.came, is_readable(interrupts)) == (False, False)
+        press()
+        assert (interrupts.came, is_readable(interrupts)) == (True, True)
+        with pytest.raises(KeyboardInterrupt):
+            press()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_where_it_is_ignored_it_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            press()
+            assert (interrupts.came, is_readable(interrupts)) == (False, False)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
