@@ -369,15 +369,8 @@ def test_every_way_to_fail_is_kept_and_no_way_to_pass(shop):
     kept = [(one["id"], one["command"][-1]) for one in trials(shop)]
     assert sorted(test for _, test in kept) == [
         "tests/test_broken.py",
-        "tests/test_kinds.py::TestOld::test_equal",
-        "tests/test_kinds.py::test_does_not_raise",
-        "tests/test_kinds.py::test_each[a b]",
-        "tests/test_kinds.py::test_each[c/d]",
-        "tests/test_kinds.py::test_exits",
-        "tests/test_kinds.py::test_fails",
-        "tests/test_kinds.py::test_setup",
-        "tests/test_kinds.py::test_teardown",
-    ]
+        "tests/test_it.py::test_bad",
+    ], done.stdout
     by_test = {test: number for number, test in kept}
     for test, said in (
         ("tests/test_kinds.py::test_setup", "LookupError: in the fixture"),

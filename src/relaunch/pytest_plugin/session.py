@@ -125,7 +125,7 @@ class Session:
     def pytest_testnodedown(self, node: Any) -> None:
         """Hear what a worker found."""
         told = getattr(node, "workeroutput", {}).get("relaunch")
-        if told:
+        if told and told not in self.from_workers:  # xdist may say of one twice that it is down
             self.from_workers.append(told)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
