@@ -369,8 +369,15 @@ def test_every_way_to_fail_is_kept_and_no_way_to_pass(shop):
     kept = [(one["id"], one["command"][-1]) for one in trials(shop)]
     assert sorted(test for _, test in kept) == [
         "tests/test_broken.py",
-        "tests/test_it.py::test_bad",
-    ], done.stdout
+        "tests/test_kinds.py::TestOld::test_equal",
+        "tests/test_kinds.py::test_does_not_raise",
+        "tests/test_kinds.py::test_each[a b]",
+        "tests/test_kinds.py::test_each[c/d]",
+        "tests/test_kinds.py::test_exits",
+        "tests/test_kinds.py::test_fails",
+        "tests/test_kinds.py::test_setup",
+        "tests/test_kinds.py::test_teardown",
+    ]
     by_test = {test: number for number, test in kept}
     for test, said in (
         ("tests/test_kinds.py::test_setup", "LookupError: in the fixture"),
@@ -414,7 +421,7 @@ def test_workers_keep_their_failures_too_and_a_broken_file_once(failing):
     assert sorted(test for _, test in kept) == [
         "tests/test_broken.py",
         "tests/test_it.py::test_bad",
-    ]
+    ], done.stdout
     number = {test: number for number, test in kept}["tests/test_it.py::test_bad"]
     assert "still fails" in failing.world.rl("replay", number).stderr
     again = failing.pytest("-q", anyway, "tests/test_it.py")

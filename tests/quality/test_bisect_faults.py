@@ -68,7 +68,8 @@ def run_for(world: World, words: list[str], seconds: float, how: int) -> tuple[b
         process.send_signal(how)
         out, err = process.communicate(timeout=30)
     was_stopped = process.returncode in (-signal.SIGKILL, -signal.SIGINT, 130)
-    was_stopped |= b"Fatal Python error: init_" in err  # while Python itself began
+    # Exit 1: Python was still about to begin, and had not come to us.
+    was_stopped |= process.returncode == 1 and b"KeyboardInterrupt" in err
     assert was_stopped or process.returncode == 0, err
     return was_stopped, out
 
