@@ -11,35 +11,31 @@ from __future__ import annotations
 import os
 import time
 
-from relaunch.errors import JournalError, RelaunchError, UsageError
+from relaunch.errors import JournalError, UsageError
 from relaunch.journal import searches
-from relaunch.journal.output import OutputWriter
 from relaunch.journal.store import read_json
-from relaunch.jsontext import dumps
-from relaunch.outcome import Outcome
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.search.line import Side
-from relaunch.session import facts
 from relaunch.session.bisect.crew import Crew
 from relaunch.session.bisect.driver import Driver, Stopped
+from relaunch.session.bisect.in_place import Nowhere, answer_of, run_in_place
 from relaunch.session.bisect.remembered import CHANGES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
-from relaunch.session.past import outcome_json, outcome_of
+from relaunch.session.past import outcome_of
 from relaunch.textfile import read_text
-from relaunch.trial.engine import World, run_trial
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.environment import Environments
 from relaunch.trial.place.frozen_packages import Change, changed, read_lock
 from relaunch.trial.place.requirements import Requirements, canonical
-from relaunch.trial.redact import forms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from relaunch.journal.store import Trial
+    from relaunch.outcome import Outcome
     from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.project import Project
@@ -161,41 +157,21 @@ class ChangeSearch:
     def _crew(self) -> Crew:
         return Crew(
             self._probe,
-            place=_Nowhere,
+            place=Nowhere,
             learnt=lambda *_: None,
             jobs=max(1, self.request.jobs),
             outputs=os.path.join(self.book.path, "probes"),
         )
 
     def _probe(self, _: object, candidate: str, folder: str, marker: str) -> bytes:
-        try:
-            outcome = self._run(frozenset(_numbers(candidate)), folder, marker)
-        except RelaunchError as error:
-            outcome = Outcome(exit_code=125, not_started=error.message)
-        told = {"outcome": outcome_json(outcome), "rung": "", "needs": "", "runs": 1, "missing": []}
-        return dumps(told).encode("ascii")
+        return answer_of(lambda: self._run(frozenset(_numbers(candidate)), folder, marker))
 
     def _run(self, numbers: frozenset[int], folder: str, marker: str) -> Outcome:
         setting = self._apply(numbers)
         recipe = self._ladder.command(self.request.recipe, setting.wanted)
         env = {**os.environ, **recipe.env, **setting.wanted.env, **setting.env, MARKER: marker}
         env = {name: value for name, value in env.items() if name not in setting.without}
-        secrets = forms(facts.secret_values(env, self.project.settings.record.redact))
-        reports = os.path.join(folder, "reports")
-        os.makedirs(reports, mode=0o700, exist_ok=True)
-        world = World(env=env, reports=reports, project=(recipe.cwd,), secrets=secrets, quiet=True)
-        writer = OutputWriter(folder)
-        try:
-            return run_trial(recipe, world, record=writer.chunk).outcome
-        finally:
-            writer.close()
-
-
-class _Nowhere:
-    """It runs in the user's own tree."""
-
-    def close(self) -> None:
-        """Nothing to close."""
+        return run_in_place(recipe, env, folder, self.project.settings.record.redact)
 
 
 def _key(numbers: Sequence[int]) -> str:

@@ -10,32 +10,27 @@ import re
 import sys
 import time
 
-from relaunch.errors import PlaceError, RelaunchError, UsageError
+from relaunch.errors import PlaceError, UsageError
 from relaunch.journal import searches
-from relaunch.journal.output import OutputWriter
-from relaunch.jsontext import dumps
-from relaunch.outcome import Outcome
 from relaunch.proc.capture import capture
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
-from relaunch.session import facts
 from relaunch.session.bisect.crew import Crew
 from relaunch.session.bisect.driver import Driver, Stopped
+from relaunch.session.bisect.in_place import Nowhere, answer_of, run_in_place
 from relaunch.session.bisect.remembered import RELEASES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
-from relaunch.session.past import outcome_json
-from relaunch.trial.engine import World, run_trial
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.environment import Environments
 from relaunch.trial.place.requirements import Requirements, canonical
-from relaunch.trial.redact import forms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from relaunch.history.repository import Repository
+    from relaunch.outcome import Outcome
     from relaunch.search.line import Answer
     from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event, Request
@@ -192,43 +187,22 @@ class ReleaseSearch:
     def _crew(self) -> Crew:
         return Crew(
             self._probe,
-            place=_Nowhere,
+            place=Nowhere,
             learnt=lambda *_: None,
             jobs=max(1, self.request.jobs),
             outputs=os.path.join(self.book.path, "probes"),
         )
 
     def _probe(self, _: object, version: str, folder: str, marker: str) -> bytes:
-        try:
-            outcome = self._run(version, folder, marker)
-        except RelaunchError as error:
-            outcome = Outcome(exit_code=125, not_started=error.message)
-        told = {"outcome": outcome_json(outcome), "rung": "", "needs": "", "runs": 1, "missing": []}
-        return dumps(told).encode("ascii")
+        return answer_of(lambda: self._run(version, folder, marker))
 
     def _run(self, version: str, folder: str, marker: str) -> Outcome:
         needs = Requirements(needs=(f"{canonical(self.package)}=={version}",))
         made = self._environments.for_requirements(needs)
         wanted = Wanted(rung="", env=made.env, python=made.python)
-        recipe = self.request.recipe
+        recipe = self._ladder.command(self.request.recipe, wanted)
         env = {**os.environ, **recipe.env, **made.env, MARKER: marker}
-        reports = os.path.join(folder, "reports")
-        os.makedirs(reports, mode=0o700, exist_ok=True)
-        secrets = forms(facts.secret_values(env, self.project.settings.record.redact))
-        world = World(env=env, reports=reports, project=(recipe.cwd,), secrets=secrets, quiet=True)
-        writer = OutputWriter(folder)
-        try:
-            command = self._ladder.command(recipe, wanted)
-            return run_trial(command, world, record=writer.chunk).outcome
-        finally:
-            writer.close()
-
-
-class _Nowhere:
-    """A release needs no place but its environment."""
-
-    def close(self) -> None:
-        """Nothing to close."""
+        return run_in_place(recipe, env, folder, self.project.settings.record.redact)
 
 
 def tags_of(repo: Repository, package: str, versions: tuple[str, str]) -> tuple[str, str] | None:

@@ -1,0 +1,52 @@
+"""One probe in the user's own tree: the command as it is, in another environment."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import RelaunchError
+from relaunch.journal.output import OutputWriter
+from relaunch.jsontext import dumps
+from relaunch.outcome import Outcome
+from relaunch.session import facts
+from relaunch.session.past import outcome_json
+from relaunch.trial.engine import World, run_trial
+from relaunch.trial.redact import forms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from relaunch.recipe import Recipe
+
+
+class Nowhere:
+    """The place of a worker that needs none."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def run_in_place(
+    recipe: Recipe, env: Mapping[str, str], folder: str, redact: Sequence[str]
+) -> Outcome:
+    """Run a recipe quietly; what it writes goes to `folder`."""
+    reports = os.path.join(folder, "reports")
+    os.makedirs(reports, mode=0o700, exist_ok=True)
+    secrets = forms(facts.secret_values(env, redact))
+    world = World(env=env, reports=reports, project=(recipe.cwd,), secrets=secrets, quiet=True)
+    writer = OutputWriter(folder)
+    try:
+        return run_trial(recipe, world, record=writer.chunk).outcome
+    finally:
+        writer.close()
+
+
+def answer_of(run: Callable[[], Outcome]) -> bytes:
+    """Return what a worker sends back of a run, or of why there was none."""
+    try:
+        outcome = run()
+    except RelaunchError as error:
+        outcome = Outcome(exit_code=125, not_started=error.message)
+    told = {"outcome": outcome_json(outcome), "rung": "", "needs": "", "runs": 1, "missing": []}
+    return dumps(told).encode("ascii")
