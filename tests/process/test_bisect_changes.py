@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import sys
 
 import pytest
 from tests.conftest import World
+from tests.supervising import wait_until
 
 PYTHON = sys.executable
 
@@ -52,6 +54,43 @@ def test_files_that_set_the_same_are_refused(world: World) -> None:
     assert "set the same" in done.stderr
     done = world.rl("bisect", "--env", "good.env", "none.env", "--", PYTHON, "-c", "pass")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_what_is_secret_is_found_and_not_shown(world: World) -> None:
+    world.write("my.py", "import os\nassert os.environ['API_TOKEN'] != 'sesame-open-42', 'no'\n")
+    words = env_files(world, {"API_TOKEN": "sesame-shut-41"}, {"API_TOKEN": "sesame-open-42"})
+    for option in ((), ("--json",)):
+        done = world.rl("bisect", *words, *option, "--", PYTHON, "my.py")
+        assert done.returncode == 0, done.stderr
+        assert "API_TOKEN" in done.stdout
+        assert "sesame" not in done.stdout + done.stderr
+    kept = [path.read_bytes() for path in world.journal.rglob("*") if path.is_file()]
+    assert b"sesame" not in b"".join(kept)
+
+
+def test_an_interrupted_search_among_variables_goes_on_and_repeats_nothing(world: World) -> None:
+    old = {f"FLAG_{number}": "0" for number in range(12)}
+    words = env_files(world, old, dict.fromkeys(old, "1"))
+    world.write(
+        "my.py",
+        "import os, time\ntime.sleep(0.2)\n"
+        "if os.environ['FLAG_7'] == '1':\n    raise ValueError(7)\n",
+    )
+    process = world.start(["rl", "bisect", *words, "--", PYTHON, "my.py"])
+    probes = world.journal / "searches/1/probes.jsonl"
+    wait_until(lambda: probes.exists() and len(probes.read_text().splitlines()) >= 3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    done = probes.read_text()
+    again = world.rl("bisect", "--resume", "--json")
+    assert again.returncode == 0, again.stderr
+    assert [one["name"] for one in json.loads(again.stdout)["changes"]] == ["FLAG_7"]
+    assert probes.read_text().startswith(done)
+    world.write("bad.env", "OTHER=1\n")
+    refused = world.rl("bisect", "--resume")
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert "not what search 1 began with" in refused.stderr
 
 
 def package(world: World, name: str, version: str, works: bool) -> None:

@@ -229,7 +229,7 @@ def test_a_terminal_gets_one_line_that_is_drawn_anew(world: World) -> None:
         screen.until(b"[##########..........] 1/2")
         (world.root / "pipe").write_text("go\n")
         shown = screen.until(b"all 2 passed")
-        assert b"\r\x1b[K" in shown
+        assert b"\r\x1b[J" in shown
         assert b"passes" not in shown
         assert screen.end() == 0
     finally:

@@ -92,10 +92,11 @@ def main(args: Namespace) -> int:
         from relaunch.cli.bisect_releases import among_releases
 
         return among_releases(project, request, wanted, live, args, resume)
-    if env_files(args) or args.deps is not None:
+    source = _source(args) or (resume.start.get("source", []) if resume else [])
+    if source:
         from relaunch.cli.bisect_changes import among_changes
 
-        return among_changes(project, request, live, args)
+        return among_changes(project, request, live, source, args, resume)
     bisection = Bisection(project, request, tell=live.tell, resume=resume)
     return show_found(bisection, live, args)
 
@@ -120,8 +121,7 @@ def _request(project: Project, args: Namespace) -> Request:
     from relaunch.session.bisect.told import Request
 
     good, bad, command = args.good, args.bad or "HEAD", tuple(args.command)
-    is_of_commits = not args.release and not env_files(args) and args.deps is None
-    if not good and is_of_commits:
+    if not good and not args.release and not _source(args):
         from relaunch.session.bisect.remembered import ends_of
 
         if args.bad:
@@ -135,7 +135,7 @@ def _request(project: Project, args: Namespace) -> Request:
     recipe = Recipe(
         argv=_findable(command, project.cwd),
         cwd=project.cwd,
-        env=dict(_pair(word) for words in args.env if words != env_files(args) for word in words),
+        env=dict(_pair(word) for words in args.env if words != _env_files(args) for word in words),
         limits=Limits(timeout_s=limit),
         match=args.match,
     )
@@ -173,7 +173,21 @@ def _findable(command: tuple[str, ...], cwd: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def env_files(args: Namespace) -> list[str]:
+def _source(args: Namespace) -> list[str]:
+    """Return where changes come from that are no commits; nothing if it is about commits."""
+    files = _env_files(args)
+    if files:
+        return ["env", *files]
+    if args.deps is None:
+        return []
+    if len(args.deps) not in (0, 2):
+        raise UsageError(
+            "--deps takes two lists of packages, or none", hint="--deps good.txt bad.txt"
+        )
+    return ["deps", *args.deps]
+
+
+def _env_files(args: Namespace) -> list[str]:
     """Return the two files of `--env GOOD BAD`, if they were given."""
     pairs: list[list[str]] = [one for one in args.env if not any("=" in word for word in one)]
     if pairs and (len(pairs) > 1 or len(pairs[0]) != 2):

@@ -5,37 +5,32 @@ from __future__ import annotations
 import sys
 
 from relaunch.cli import draw
-from relaunch.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from relaunch.cli.bisect_live import Live
+    from relaunch.journal.searches import Search
     from relaunch.session.bisect.changes import FoundChanges
     from relaunch.session.bisect.told import Request
     from relaunch.session.project import Project
     from relaunch.trial.place.frozen_packages import Change
 
 
-def among_changes(project: Project, request: Request, live: Live, args: Namespace) -> int:
-    """Search among variables or packages."""
-    from relaunch.cli.bisect import INTERRUPTED, NOT_SURE, SURE, env_files
+def among_changes(
+    project: Project, request: Request, live: Live, source: Sequence[str], args: Namespace,
+    resume: Search | None,
+) -> int:  # fmt: skip
+    """Search among variables or packages: `env` or `deps`, and two files."""
+    from relaunch.cli.bisect import INTERRUPTED, NOT_SURE, SURE
     from relaunch.session.bisect.changes import ChangeSearch, packages, variables
 
-    files = env_files(args)
-    if files:
-        names = (files[0], files[1])
-        changes, apply = variables(*names)
-    else:
-        if len(args.deps) not in (0, 2):
-            raise UsageError(
-                "--deps takes two lists of packages, or none", hint="--deps good.txt bad.txt"
-            )
-        names = (args.deps[0], args.deps[1]) if args.deps else ("passed", "failed")
-        given = names if args.deps else ("", "")
-        changes, apply = packages(project, request, *given)
-    search = ChangeSearch(project, request, changes, apply, names=names, tell=live.tell)
+    kind, *files = source
+    is_env = kind == "env"
+    between = variables(project, *files) if is_env else packages(project, request, *files)
+    search = ChangeSearch(project, request, between, tell=live.tell, resume=resume)
     try:
         found = search.run()
     finally:

@@ -5,9 +5,8 @@ On a terminal three lines that are drawn anew, elsewhere one line for each probe
 
 from __future__ import annotations
 
-import sys
-
 from relaunch.cli import draw
+from relaunch.cli.live import Lines
 from relaunch.search.line import Side
 from relaunch.session.bisect.hunt import told
 from relaunch.session.bisect.told import Began, Learnt, Probed, State
@@ -19,65 +18,49 @@ if TYPE_CHECKING:
 _MARKS = {Side.OLD: "●", Side.NEW: "●", Side.OTHER: "○"}
 _ASCII_MARKS = {Side.OLD: "o", Side.NEW: "x", Side.OTHER: "?"}
 _ORDER = (Side.OTHER, Side.OLD, Side.NEW)
-_WIDEST = 100
 
 
 class Live:
-    """Draws what it is told, on standard error."""
+    """Draws what it is told."""
 
     def __init__(self, *, quiet: bool, pen: draw.Pen) -> None:
         """Draw with a pen, or nothing at all."""
         self._quiet = quiet
-        self._pen = pen
-        self._drawn = 0
+        self._lines = Lines(pen)
         self._names = ("", "")
         self._is_reversed = False
-        self._is_terminal = sys.stderr.isatty()
 
     def tell(self, event: Event) -> None:
         """Show an event."""
+        say = self._lines.say
         if self._quiet:
             return
         if isinstance(event, Began):
             self._names = event.ends
             commits = draw.plural(event.commits, event.noun)
-            self._say(f"rl: search {event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
+            say(f"rl: search {event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
             for note in event.notes:
-                self._say(f"rl: {note}")
+                say(f"rl: {note}")
         elif isinstance(event, Learnt):
             self._is_reversed = event.hunt.is_reversed
             what = "what mended" if event.hunt.is_reversed else "what brought"
-            self._say(f"rl: looking for {what}: {event.hunt.failure.title}")
+            say(f"rl: looking for {what}: {event.hunt.failure.title}")
         elif isinstance(event, Probed):
-            self._say(f"rl:   {_probe_words(event, self._is_reversed)}")
-        elif self._is_terminal:
+            say(f"rl:   {_probe_words(event, self._is_reversed)}")
+        else:
             self._draw(event)
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        self._wipe()
-
-    def _say(self, text: str) -> None:
-        self._wipe()
-        draw.remark(draw.clip(draw.clean(text), draw.width(sys.stderr), utf8=self._pen.utf8))
+        self._lines.close()
 
     def _draw(self, state: State) -> None:
-        self._wipe()
-        width = min(_WIDEST, draw.width(sys.stderr) - 1)
-        lines = [
-            diagram(state, self._names, width, self._pen, is_reversed=self._is_reversed),
-            chart(state, self._names, width, self._pen),
-            draw.clip(words(state), width, utf8=self._pen.utf8),
-        ]
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
-        sys.stderr.flush()
-        self._drawn = len(lines)
-
-    def _wipe(self) -> None:
-        if self._drawn:
-            sys.stderr.write(f"\x1b[{self._drawn}A\x1b[J")
-            sys.stderr.flush()
-            self._drawn = 0
+        width, pen = self._lines.width, self._lines.pen
+        self._lines.draw(
+            diagram(state, self._names, width, pen, is_reversed=self._is_reversed),
+            chart(state, self._names, width, pen),
+            draw.clip(words(state), width, utf8=pen.utf8),
+        )
 
 
 def _probe_words(event: Probed, is_reversed: bool) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from math import log
 
 from relaunch.cli import draw
+from relaunch.cli.live import Lines
 from relaunch.search.ladder import Scale
 from relaunch.search.seen import Seen
 from relaunch.session.bisect.hunt import told
@@ -25,54 +25,34 @@ COLOURS = {Seen.PASSED: "green", Seen.FAILED: "red", Seen.OTHER: "yellow", Seen.
 _MARKS = {Seen.PASSED: "●", Seen.FAILED: "○", Seen.OTHER: "!", Seen.UNTESTABLE: "?"}
 _ASCII_MARKS = {Seen.PASSED: "o", Seen.FAILED: "x", Seen.OTHER: "!", Seen.UNTESTABLE: "?"}
 _ORDER = (Seen.UNTESTABLE, Seen.OTHER, Seen.PASSED, Seen.FAILED)
-_WIDEST = 100
 
 
 class Live:
-    """Draws what it is told, on standard error."""
+    """Draws what it is told."""
 
     def __init__(self, *, quiet: bool, pen: draw.Pen) -> None:
         """Draw with a pen, or nothing at all."""
         self._quiet = quiet
-        self._pen = pen
-        self._is_drawn = False
-        self._is_terminal = sys.stderr.isatty()
+        self._lines = Lines(pen)
 
     def tell(self, event: Event) -> None:
         """Show an event."""
+        lines = self._lines
         if self._quiet:
             return
         if isinstance(event, Began):
             known = f", {draw.plural(event.known, 'run')} known" if event.known else ""
-            self._say(f"rl: search {event.number}{known}")
+            lines.say(f"rl: search {event.number}{known}")
         elif isinstance(event, Turn):
-            self._say(f"rl: {_turn_words(event)}")
-        elif isinstance(event, Probed):
-            if not self._is_terminal:
-                self._say(f"rl:   {_probe_words(event)}")
-        elif self._is_terminal:
-            self._draw(event)
+            lines.say(f"rl: {_turn_words(event)}")
+        elif not isinstance(event, Probed):
+            lines.draw(axis(event, lines.width, lines.pen))
+        elif not lines.is_terminal:
+            lines.say(f"rl:   {_probe_words(event)}")
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        self._wipe()
-
-    def _say(self, text: str) -> None:
-        self._wipe()
-        draw.remark(draw.clip(draw.clean(text), draw.width(sys.stderr), utf8=self._pen.utf8))
-
-    def _draw(self, state: State) -> None:
-        self._wipe()
-        width = min(_WIDEST, draw.width(sys.stderr) - 1)
-        sys.stderr.write(axis(state, width, self._pen))
-        sys.stderr.flush()
-        self._is_drawn = True
-
-    def _wipe(self) -> None:
-        if self._is_drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._is_drawn = False
+        self._lines.close()
 
 
 def shown(value: float) -> str:

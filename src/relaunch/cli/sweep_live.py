@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from relaunch.cli import draw
+from relaunch.cli.live import Lines
 from relaunch.session.sweeping.sweep import words
 from relaunch.session.sweeping.told import Began, Ended, Noticed
 
@@ -16,63 +15,49 @@ _BAR = 20
 
 
 class Live:
-    """Draws what it is told, on standard error."""
+    """Draws what it is told."""
 
     def __init__(self, request: Request, *, quiet: bool, pen: draw.Pen) -> None:
         """Draw with a pen, or only what a person must know."""
         self._names = request.named
         self._quiet = quiet
-        self._pen = pen
-        self._is_terminal = sys.stderr.isatty()
-        self._is_drawn = False
+        self._lines = Lines(pen)
 
     def tell(self, event: Event) -> None:
         """Show an event."""
+        lines = self._lines
         if isinstance(event, Noticed):
-            self.close()
+            lines.close()
             draw.remark(f"rl: {event.text}")
         elif self._quiet:
             return
         elif isinstance(event, Began):
             self._began(event)
         elif not isinstance(event, Ended):
-            self._draw(event)
-        elif not self._is_terminal:
+            lines.draw(self._bar(event))
+        elif not lines.is_terminal:
             wide = len(str(event.total))
             done = f"{event.done:>{wide}}/{event.total}"
-            self._say(f"rl:   {done}  {_run_words(event.run, self._names)}")
+            lines.say(f"rl:   {done}  {_run_words(event.run, self._names)}")
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        if self._is_drawn:
-            self._write("\r\x1b[K")
-            self._is_drawn = False
+        self._lines.close()
 
     def _began(self, event: Began) -> None:
         before = f", {event.done} done before" if event.done else ""
-        self._say(f"rl: sweep {event.number}: {draw.plural(event.todo, 'run')} to do{before}")
+        self._lines.say(f"rl: sweep {event.number}: {draw.plural(event.todo, 'run')} to do{before}")
         for note in event.notes:
-            self._say(f"rl: {note}")
+            self._lines.say(f"rl: {note}")
 
-    def _draw(self, state: State) -> None:
-        if not self._is_terminal:
-            return
+    def _bar(self, state: State) -> str:
         full = _BAR * state.done // max(1, state.total)
         bar = "#" * full + "." * (_BAR - full)
         failed = f", {state.failed} failed" if state.failed else ""
         left = f", about {draw.duration(state.seconds_left)}" if state.seconds_left else ""
         now = words(state.running[0], self._names) if state.running else ""
         line = draw.clean(f"rl  [{bar}] {state.done}/{state.total}{failed}{left}  {now}")
-        self._write("\r\x1b[K" + draw.clip(line, draw.width(sys.stderr) - 1, utf8=self._pen.utf8))
-        self._is_drawn = True
-
-    def _say(self, text: str) -> None:
-        self.close()
-        draw.remark(draw.clip(draw.clean(text), draw.width(sys.stderr), utf8=self._pen.utf8))
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        return draw.clip(line, self._lines.width, utf8=self._lines.pen.utf8)
 
 
 def _run_words(run: Run, names: tuple[str, ...]) -> str:

@@ -17,12 +17,13 @@ from relaunch.journal.store import read_json
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.search.line import Side
-from relaunch.session.bisect.crew import Crew
+from relaunch.session import facts
 from relaunch.session.bisect.driver import Driver, Stopped
-from relaunch.session.bisect.in_place import Nowhere, answer_of, run_in_place
+from relaunch.session.bisect.in_place import crew_in_place, run_in_place
 from relaunch.session.bisect.remembered import CHANGES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
+from relaunch.session.masks import REDACTED
 from relaunch.session.past import outcome_of
 from relaunch.textfile import read_text
 from relaunch.trial.place.doubts import interpreter
@@ -33,9 +34,11 @@ from relaunch.trial.place.requirements import Requirements, canonical
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any
 
     from relaunch.journal.store import Trial
     from relaunch.outcome import Outcome
+    from relaunch.session.bisect.crew import Crew
     from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.project import Project
@@ -68,6 +71,26 @@ class Setting(Record):
     wanted: Wanted = Wanted(rung="")
 
 
+class Differences(Record):
+    """What differs between two ways to run a command."""
+
+    changes: tuple[Change, ...]
+    apply: Callable[[frozenset[int]], Setting]
+    """Says how to run with the changes of these numbers."""
+    names: tuple[str, str]
+    """What a person calls the two."""
+    source: tuple[str, ...]
+    """Where it comes from, to find it again: `env` or `deps`, and files."""
+    redact: tuple[str, ...] = ()
+    """Of variables: patterns of names whose values are not shown."""
+
+    def shown(self, change: Change) -> Change:
+        """Return a change as it may be shown."""
+        values = {"old": change.old, "new": change.new}
+        names = [n for n in values if facts.secret_names({change.name: values[n]}, self.redact)]
+        return change.but(**dict.fromkeys(names, REDACTED)) if names else change
+
+
 class ChangeSearch:
     """A search among changes. Used once: `run()`."""
 
@@ -75,27 +98,45 @@ class ChangeSearch:
         self,
         project: Project,
         request: Request,
-        changes: Sequence[Change],
-        apply: Callable[[frozenset[int]], Setting],
+        between: Differences,
         *,
-        names: tuple[str, str],
         tell: Callable[[Event], object],
+        resume: searches.Search | None = None,
     ) -> None:
-        """Let `apply` say how to run with the changes of these numbers."""
+        """Begin a search, or go on with one, if the same still differs."""
         self.project = project
         self.request = request
-        self.changes = changes
-        self._apply = apply
-        self._names = names
+        self.between = between
+        self.changes = between.changes
+        self._names = between.names
         self._tell = tell
         env = {**os.environ, **request.recipe.env}
         python = interpreter(request.recipe.argv, env, request.recipe.cwd)
         self._ladder = Ladder("", python, env, _INSTALL_S)
-        start = {"kind": CHANGES, "request": request_json(request, project.home.project)}
-        self.book = searches.begin(project.home.journal, start)
+        self.book = resume or searches.begin(project.home.journal, self._start())
+        if resume is not None:
+            self._check(resume)
+            resume.hold()
+            resume.reopen()
         self._driver = Driver(
             request, self.book, launcher=self._crew, describe=self._describe, tell=tell
         )
+
+    def _start(self) -> dict[str, Any]:
+        return {
+            "kind": CHANGES,
+            "request": request_json(self.request, self.project.home.project),
+            "source": [*self.between.source],
+            "changes": [one.name for one in self.changes],
+        }
+
+    def _check(self, resume: searches.Search) -> None:
+        """A candidate is known by the numbers of its changes: they must be the same."""
+        if resume.start["changes"] != [one.name for one in self.changes]:
+            raise UsageError(
+                f"what differs is not what search {resume.number} began with",
+                hint="begin anew, without --resume",
+            )
 
     def _describe(self, candidate: str) -> tuple[str, str]:
         numbers = _numbers(candidate)
@@ -139,14 +180,15 @@ class ChangeSearch:
         suspects: list[tuple[Change, float]],
         stopped: str,
     ) -> FoundChanges:
-        changes = tuple(self.changes[number] for number in sorted(needed))
+        show = self.between.shown
+        changes = tuple(show(self.changes[number]) for number in sorted(needed))
         if not stopped:
             self.book.finish({"changes": [one.name for one in changes]})
         return FoundChanges(
             changes=changes,
             is_found=not suspects and bool(changes),
             hunt=hunt,
-            suspects=tuple(suspects),
+            suspects=tuple((show(change), chance) for change, chance in suspects),
             runs=self._driver.runs,
             seconds=time.monotonic() - self._driver.began,
             stopped=stopped,
@@ -155,19 +197,10 @@ class ChangeSearch:
     # --- one run
 
     def _crew(self) -> Crew:
-        return Crew(
-            self._probe,
-            place=Nowhere,
-            learnt=lambda *_: None,
-            jobs=max(1, self.request.jobs),
-            outputs=os.path.join(self.book.path, "probes"),
-        )
+        return crew_in_place(self._run, self.book, jobs=self.request.jobs)
 
-    def _probe(self, _: object, candidate: str, folder: str, marker: str) -> bytes:
-        return answer_of(lambda: self._run(frozenset(_numbers(candidate)), folder, marker))
-
-    def _run(self, numbers: frozenset[int], folder: str, marker: str) -> Outcome:
-        setting = self._apply(numbers)
+    def _run(self, candidate: str, folder: str, marker: str) -> Outcome:
+        setting = self.between.apply(frozenset(_numbers(candidate)))
         recipe = self._ladder.command(self.request.recipe, setting.wanted)
         env = {**os.environ, **recipe.env, **setting.wanted.env, **setting.env, MARKER: marker}
         env = {name: value for name, value in env.items() if name not in setting.without}
@@ -199,8 +232,8 @@ def read_env(path: str) -> dict[str, str]:
     return found
 
 
-def variables(good: str, bad: str) -> tuple[list[Change], Callable[[frozenset[int]], Setting]]:
-    """Return what differs between two files of variables, and how to run with some of it."""
+def variables(project: Project, good: str, bad: str) -> Differences:
+    """Return what differs between two files of variables."""
     old, new = read_env(good), read_env(bad)
     found = changed(old, new)
     if not found:
@@ -217,21 +250,25 @@ def variables(good: str, bad: str) -> tuple[list[Change], Callable[[frozenset[in
         }
         return Setting(env={n: v for n, v in env.items() if n not in gone}, without=gone)
 
-    return found, apply
+    return Differences(
+        changes=tuple(found),
+        apply=apply,
+        names=(good, bad),
+        source=("env", good, bad),
+        redact=tuple(project.settings.record.redact),
+    )
 
 
 # --- packages
 
 
-def packages(
-    project: Project, request: Request, good: str, bad: str
-) -> tuple[list[Change], Callable[[frozenset[int]], Setting]]:
-    """Return which packages differ, and how to run with some of them in the newer version.
+def packages(project: Project, request: Request, *files: str) -> Differences:
+    """Return which packages differ.
 
-    `good` and `bad` are lock files or lists of pins; without them, the last trial of the command
-    that passed and the first one after it that failed tell what was installed.
+    `files` are two lock files or lists of pins; without them, the last trial of the command that
+    passed and the first one after it that failed tell what was installed.
     """
-    old, new = _packages_of(project, request, good, bad)
+    old, new = _packages_of(project, request, files)
     found = [one for one in changed(old, new) if one.name not in _TOOLS]
     if not found:
         raise UsageError("no package differs", hint="rl bisect --deps good.txt bad.txt -- CMD")
@@ -254,17 +291,18 @@ def packages(
         made = environments.for_requirements(needs, alone=True)
         return Setting(wanted=Wanted(rung="packages", env=made.env, python=made.python))
 
-    return found, apply
+    names = (files[0], files[1]) if files else ("passed", "failed")
+    return Differences(changes=tuple(found), apply=apply, names=names, source=("deps", *files))
 
 
 def _packages_of(
-    project: Project, request: Request, good: str, bad: str
+    project: Project, request: Request, files: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    if good and bad:
+    if files:
         try:
-            texts = [(read_text(path), path) for path in (good, bad)]
+            texts = [(read_text(path), path) for path in files]
         except OSError as error:
-            where = error.filename or good
+            where = error.filename or files[0]
             raise UsageError(f"cannot read {where}: {error.strerror}", hint="pip freeze") from None
         old, new = (read_lock(text, path) for text, path in texts)
         return old, new

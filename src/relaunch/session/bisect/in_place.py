@@ -9,6 +9,7 @@ from relaunch.journal.output import OutputWriter
 from relaunch.jsontext import dumps
 from relaunch.outcome import Outcome
 from relaunch.session import facts
+from relaunch.session.bisect.crew import Crew
 from relaunch.session.past import outcome_json
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.redact import forms
@@ -17,14 +18,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from relaunch.journal.searches import Search
     from relaunch.recipe import Recipe
 
 
-class Nowhere:
+class _Nowhere:
     """The place of a worker that needs none."""
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def crew_in_place(run: Callable[[str, str, str], Outcome], book: Search, *, jobs: int) -> Crew:
+    """Let `run(candidate, folder, marker)` try candidates of a search in workers."""
+
+    def probe(_: object, candidate: str, folder: str, marker: str) -> bytes:
+        return _answer_of(lambda: run(candidate, folder, marker))
+
+    return Crew(
+        probe,
+        place=_Nowhere,
+        learnt=lambda *_: None,
+        jobs=max(1, jobs),
+        outputs=os.path.join(book.path, "probes"),
+    )
 
 
 def run_in_place(
@@ -42,7 +59,7 @@ def run_in_place(
         writer.close()
 
 
-def answer_of(run: Callable[[], Outcome]) -> bytes:
+def _answer_of(run: Callable[[], Outcome]) -> bytes:
     """Return what a worker sends back of a run, or of why there was none."""
     try:
         outcome = run()

@@ -15,9 +15,8 @@ from relaunch.journal import searches
 from relaunch.proc.capture import capture
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
-from relaunch.session.bisect.crew import Crew
 from relaunch.session.bisect.driver import Driver, Stopped
-from relaunch.session.bisect.in_place import Nowhere, answer_of, run_in_place
+from relaunch.session.bisect.in_place import crew_in_place, run_in_place
 from relaunch.session.bisect.remembered import RELEASES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from relaunch.history.repository import Repository
     from relaunch.outcome import Outcome
     from relaunch.search.line import Answer
+    from relaunch.session.bisect.crew import Crew
     from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.project import Project
@@ -185,16 +185,7 @@ class ReleaseSearch:
         return found
 
     def _crew(self) -> Crew:
-        return Crew(
-            self._probe,
-            place=Nowhere,
-            learnt=lambda *_: None,
-            jobs=max(1, self.request.jobs),
-            outputs=os.path.join(self.book.path, "probes"),
-        )
-
-    def _probe(self, _: object, version: str, folder: str, marker: str) -> bytes:
-        return answer_of(lambda: self._run(version, folder, marker))
+        return crew_in_place(self._run, self.book, jobs=self.request.jobs)
 
     def _run(self, version: str, folder: str, marker: str) -> Outcome:
         needs = Requirements(needs=(f"{canonical(self.package)}=={version}",))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal import searches
-from relaunch.recipe import Limits, Recipe
 from relaunch.session.bisect.told import Request
+from relaunch.session.kept_recipe import recipe_json, recipe_of
 from relaunch.session.past import outcome_of
 
 TYPE_CHECKING = False
@@ -81,34 +79,24 @@ def _base(trial: Trial) -> str:
 
 def request_json(request: Request, top: str) -> dict[str, Any]:
     """Return a request as a search keeps it."""
-    recipe = request.recipe
     return {
         **{name: getattr(request, name) for name in (*_PLAIN, *_SWITCHES)},
         "files": [*request.files],
-        "command": [*recipe.argv],
-        "cwd": os.path.relpath(recipe.cwd, top),
-        "env": dict(recipe.env),
-        "timeout_s": recipe.limits.timeout_s,
-        "match": recipe.match,
+        **recipe_json(request.recipe, top),
     }
 
 
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last search, and what was asked for."""
     home = project.home.journal
-    known = [one for kind in (KIND, RELEASES) if (one := searches.newest(home, kind)) is not None]
+    kinds = (KIND, RELEASES, CHANGES)
+    known = [one for kind in kinds if (one := searches.newest(home, kind)) is not None]
     search = max(known, key=lambda one: one.number, default=None)
     if search is None:
         raise UsageError(
             "there is no search yet", hint="rl bisect --good v1.2 -- pytest -q tests/test_x.py"
         )
     said = search.start["request"]
-    recipe = Recipe(
-        argv=tuple(said["command"]),
-        cwd=os.path.normpath(os.path.join(project.home.project, said["cwd"])),
-        env=said["env"],
-        limits=Limits(timeout_s=said["timeout_s"]),
-        match=said["match"],
-    )
     plain = {name: said[name] for name in (*_PLAIN, *_SWITCHES)}
+    recipe = recipe_of(said, project.home.project)
     return search, Request(recipe=recipe, files=tuple(said["files"]), **plain)

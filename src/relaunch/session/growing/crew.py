@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from _typeshed import HasFileno
+
     from relaunch.journal.searches import Search
     from relaunch.session.growing.sized import Sized
 
@@ -67,9 +69,9 @@ class Crew:
         worker = workers.Worker(lambda marker: sized.run(at, folder, scratch, marker))
         self._busy.append((at, worker, name))
 
-    def wait(self, seconds: float | None) -> list[Probe]:
-        """Wait until some have ended, or so long; returns them."""
-        ready = workers.wait([worker for _, worker, _ in self._busy], seconds)
+    def wait(self, seconds: float | None, *also: HasFileno) -> list[Probe]:
+        """Wait until some have ended, or so long, or `also` has something; returns them."""
+        ready = workers.wait([worker for _, worker, _ in self._busy], seconds, *also)
         found = []
         for entry in [*self._busy]:
             at, worker, name = entry

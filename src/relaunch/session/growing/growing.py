@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from relaunch.journal import searches
+from relaunch.proc.interrupts import Interrupts
 from relaunch.session.growing.along import Along
 from relaunch.session.growing.crew import KIND, Crew, Probe, sweep
 from relaunch.session.growing.remembered import request_json
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Stopped(Exception):
-    """The search ends before it is done: out of runs or time."""
+    """The search ends before it is done: interrupted, or out of runs or time."""
 
 
 class Growing:
@@ -57,6 +58,7 @@ class Growing:
         self._before = len(self.known)
         self._started = 0
         self.began = time.monotonic()
+        self._interrupts = Interrupts()
         sized = Sized(
             recipe=request.recipe,
             dimensions=request.dimensions,
@@ -70,17 +72,16 @@ class Growing:
         self.tell(Began(number=self.book.number, known=len(self.known)))
         begun: list[Along] = []
         stopped = ""
-        try:
-            for dimension in self.request.dimensions:
-                begun.append(self._begin(dimension))
-                self._drive(begun[-1])
-        except Stopped as stop:
-            stopped = str(stop)
-        except KeyboardInterrupt:
-            stopped = "interrupted"
-        finally:
-            self._crew.close()
-            self.book.release()
+        with self._interrupts:
+            try:
+                for dimension in self.request.dimensions:
+                    begun.append(self._begin(dimension))
+                    self._drive(begun[-1])
+            except Stopped as stop:
+                stopped = str(stop)
+            finally:
+                self._crew.close()
+                self.book.release()
         return self._found(begun, stopped)
 
     def _begin(self, dimension: Dimension) -> Along:
@@ -139,9 +140,12 @@ class Growing:
         left = None if most is None else most - (time.monotonic() - self.began)
         if left is not None and left <= 0:
             raise Stopped("the time is used up")
-        for probe in sorted(self._crew.wait(left), key=lambda probe: along.value_of(probe.at)):
+        probes = self._crew.wait(left, self._interrupts)
+        for probe in sorted(probes, key=lambda probe: along.value_of(probe.at)):
             self._note(probe)
             along.remember(probe)
+        if self._interrupts.came:
+            raise Stopped("interrupted")
 
     def _note(self, probe: Probe) -> None:
         self.known.append(probe)

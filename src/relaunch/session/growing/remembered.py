@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 from relaunch.errors import UsageError
 from relaunch.journal import searches
-from relaunch.recipe import Limits, Recipe
 from relaunch.search.ladder import Scale
 from relaunch.session.growing.crew import KIND
 from relaunch.session.growing.told import Dimension, Request
+from relaunch.session.kept_recipe import recipe_json, recipe_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ _PLAIN = ("step", "jobs", "most_runs", "most_s", "memory_limit", "time_limit")
 
 def request_json(request: Request, top: str) -> dict[str, Any]:
     """Return a request as a search keeps it."""
-    recipe = request.recipe
     return {
         **{name: getattr(request, name) for name in _PLAIN},
         "dimensions": [
@@ -31,11 +28,7 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
         ],
         "fixed": dict(request.fixed),
         "scale": request.scale.value if request.scale is not None else "",
-        "command": [*recipe.argv],
-        "cwd": os.path.relpath(recipe.cwd, top),
-        "env": dict(recipe.env),
-        "timeout_s": recipe.limits.timeout_s,
-        "match": recipe.match,
+        **recipe_json(request.recipe, top),
     }
 
 
@@ -48,15 +41,8 @@ def last_search(project: Project) -> tuple[searches.Search, Request]:
             hint="rl grow batch=1..4096 -- python train.py --batch {batch}",
         )
     said = search.start["request"]
-    recipe = Recipe(
-        argv=tuple(said["command"]),
-        cwd=os.path.normpath(os.path.join(project.home.project, said["cwd"])),
-        env=said["env"],
-        limits=Limits(timeout_s=said["timeout_s"]),
-        match=said["match"],
-    )
     return search, Request(
-        recipe=recipe,
+        recipe=recipe_of(said, project.home.project),
         dimensions=tuple(Dimension(**one) for one in said["dimensions"]),
         fixed=said["fixed"],
         scale=Scale(said["scale"]) if said["scale"] else None,

@@ -66,10 +66,9 @@ class Crew:
         worker = workers.Worker(lambda _: _attempt(self._project, recipe, note, self._unsaved))
         self._busy.append((settings, worker))
 
-    def wait(self, seconds: float | None, also: HasFileno | None = None) -> list[Told]:
+    def wait(self, seconds: float | None, *also: HasFileno) -> list[Told]:
         """Wait until some have ended, or so long, or `also` has something; returns them."""
-        heard = [also] if also is not None else []
-        ready = workers.wait([worker for _, worker in self._busy], seconds, *heard)
+        ready = workers.wait([worker for _, worker in self._busy], seconds, *also)
         found = []
         for settings, worker in [*self._busy]:
             answer = worker.read() if worker in ready else None
