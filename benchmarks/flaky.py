@@ -82,7 +82,7 @@ def deterministic(run: Run) -> Table:
     table = Table(
         name="deterministic",
         title=f"Nothing left to chance, {SIZE} commits: rl and git-bayesect",
-        columns=("command", "seeds", "bayesect runs", "right", "rl runs", "right"),
+        columns=("command", "seeds", "bayesect runs", "right", "rl runs", "right", "rl says"),
     )
     table.rows.append(_compared(run, "never, then always", (0.0, 1.0, {"steady": True}), 0.5))
     table.notes = ["runs of rl with both its ends, of git-bayesect all it asks for"]

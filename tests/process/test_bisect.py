@@ -202,6 +202,26 @@ def test_ctrl_c_gives_the_best_answer_so_far_and_resume_goes_on(world):
     assert user_state(world) == before
 
 
+def test_what_runs_is_not_traced_again_by_a_search_that_goes_on(world):
+    ids = add_commits(world, steady(23), 40)
+    count = world.root / "count"
+    script = outside(world, f"open({str(count)!r}, 'a').write('x')\n{SLOW}")
+    words = ("bisect", "--good", ids[0], "--bad", ids[-1], "--", PYTHON, script)
+    process = world.start(["rl", *words])
+    search = world.journal / "searches/1"
+    wait_until((search / "weights.json").exists)
+    process.kill()
+    process.communicate()
+    before = len((search / "probes.jsonl").read_text().splitlines())
+    wait_until(lambda: not processes_with(script))
+    count.write_text("")
+    done = world.rl("bisect", "--resume", "--json")
+    assert json.loads(done.stdout)["commit"] == ids[23]
+    assert "app.py" in json.loads((search / "weights.json").read_text())["files"]
+    after = len((search / "probes.jsonl").read_text().splitlines())
+    assert len(count.read_text()) == after - before > 0
+
+
 def test_after_a_kill_the_next_search_leaves_nothing_of_the_last(world):
     ids = add_commits(world, steady(23), 40)
     script = outside(world, SLOW)

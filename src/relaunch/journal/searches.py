@@ -69,6 +69,14 @@ class Search:
         self.reopen()
         return gone
 
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        """Keep what was costly to learn, by a name."""
+        write_json(os.path.join(self.path, f"{name}.json"), value)
+
+    def kept(self, name: str) -> dict[str, Any] | None:
+        """Return what was kept by that name, if anything was."""
+        return read_json(os.path.join(self.path, f"{name}.json"))
+
     def finish(self, end: dict[str, Any]) -> None:
         """Write down what was found."""
         write_json(os.path.join(self.path, "end.json"), {"when": time.time(), **end})

@@ -17,7 +17,7 @@ from relaunch.session.bisect.oracle import Oracle
 from relaunch.session.bisect.remembered import KIND, request_json
 from relaunch.session.bisect.repair import PLAIN, Ladder
 from relaunch.session.bisect.told import Began, Found
-from relaunch.session.bisect.weigh import Weigher
+from relaunch.session.bisect.weigh import Weigher, kept_files, kept_weights
 from relaunch.trial.place.checkout import open_checkout, sweep
 from relaunch.trial.place.doubts import interpreter
 
@@ -165,6 +165,9 @@ class Bisection:
             trees = [one.tree for one in line]
             before = ["", *trees[:-1]]
             return [0.0 if a == b else 1.0 for a, b in zip(before, trees, strict=True)]
+        known = kept_weights(self.book, len(line))
+        if known is not None:
+            return known
         files = touched(self.repo, start, line[-1].id)
         if len(line) >= _FEW:
             self.driver.weigher = Weigher(
@@ -173,7 +176,7 @@ class Bisection:
                 open_checkout(self._checkouts, self.repo.top),
                 (start, line),
                 files,
-                os.path.join(self.book.path, f"traced-{os.getpid()}"),
+                self.book,
             )
         return weights(line, files, {}, {}, ())
 
@@ -242,7 +245,7 @@ class Bisection:
     @property
     def executed(self) -> tuple[str, ...]:
         """The files of which some function ran, as far as that is known."""
-        return self.driver.weigher.files if self.driver.weigher is not None else ()
+        return kept_files(self.book)
 
     def rung_of(self, commit: str) -> str:
         """Say what a commit needed to be tested."""

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
     from relaunch.history.line import Commit
     from relaunch.history.repository import Repository
+    from relaunch.journal.searches import Search
     from relaunch.session.bisect.oracle import Oracle
     from relaunch.trial.place.checkout import Checkout
 
 _BLAME_S = 30.0
 """What reading the history of the lines that ran may take, for each end."""
+
+KEPT = "weights"
+"""What a search keeps them as."""
 
 
 class Weigher:
@@ -35,14 +39,14 @@ class Weigher:
         checkout: Checkout,
         line: tuple[str, Sequence[Commit]],
         touched: Mapping[str, Sequence[str]],
-        folder: str,
+        book: Search,
     ) -> None:
-        """Begin."""
+        """Begin; what comes of it is kept with the search."""
         start, commits = line
+        folder = os.path.join(book.path, f"traced-{os.getpid()}")
         self._checkout = checkout
+        self._book = book
         self.size = len(commits)
-        self.files: tuple[str, ...] = ()
-        """Those of which some function ran where it fails."""
 
         def work(marker: str) -> bytes:
             runs = [
@@ -75,10 +79,10 @@ class Weigher:
         self._checkout.close()
         try:
             found = loads(answer.decode("ascii"))
-            self.files = tuple(found["files"])
-            return [float(one) for one in found["weights"]] or None
-        except (ValueError, TypeError, KeyError):
+        except ValueError:
             return None
+        self._book.keep(KEPT, found)
+        return kept_weights(self._book, self.size)
 
     def close(self) -> None:
         """End it."""
@@ -86,6 +90,18 @@ class Weigher:
             self._worker.cancel()
             self._worker = None
             self._checkout.close()
+
+
+def kept_weights(book: Search, size: int) -> list[float] | None:
+    """Return the weights that a search of so many commits has learnt, if it has."""
+    found = book.kept(KEPT) or {}
+    known = [float(one) for one in found.get("weights", ())]
+    return known if len(known) == size else None
+
+
+def kept_files(book: Search) -> tuple[str, ...]:
+    """Name the files of which some function ran where it fails, as far as that is known."""
+    return tuple((book.kept(KEPT) or {}).get("files", ()))
 
 
 def _weights(
