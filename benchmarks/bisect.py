@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import commits, flaky
+from benchmarks import cases, commits, flaky
 from benchmarks.command import Benchmark
 
 BISECT = Benchmark(
@@ -17,9 +17,11 @@ BISECT = Benchmark(
         "deterministic": flaky.deterministic,
         "flaky": flaky.three_models,
         "workers": commits.of_two_workers,
+        "projects": cases.of_real_projects,
     },
     rounds=10,
     quick_rounds=2,
+    takes_clones=True,
 )
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ class Benchmark:
     subjects: Mapping[str, Callable[[Run], Table]]
     rounds: int
     quick_rounds: int
+    takes_clones: bool = False
+    """`--clones` names a folder with real projects."""
 
     def main(self) -> int:
         """Measure, print, and say by the exit code whether all could be measured."""
@@ -74,6 +76,8 @@ class Benchmark:
         parser.add_argument(
             "--rl", metavar="PATH", help="measure this rl, not one installed from the checkout"
         )
+        if self.takes_clones:
+            parser.add_argument("--clones", metavar="FOLDER", help="with clones of real projects")
         options = parser.parse_args()
         if options.write and (options.only or options.rl):
             parser.error("--write takes a whole run of the checkout")
@@ -88,6 +92,7 @@ class Benchmark:
             work=work,
             rounds=options.rounds or (self.quick_rounds if options.quick else self.rounds),
             quick=options.quick,
+            clones=Path(options.clones) if getattr(options, "clones", None) else None,
         )
 
     def _measure(self, name: str, run: Run) -> Table:

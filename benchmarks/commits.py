@@ -6,17 +6,32 @@ import json
 import os
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.histories import ENV, KINDS, Range, git, make
+from benchmarks.histories import ENV, KINDS, OTHERWISE, Range, git, make
 from benchmarks.run import Run
 from benchmarks.spend import Unmeasured
 from benchmarks.table import Row, Table
 
 SIZES = (60, 250)
+PAUSE_S = 0.3
+"""What the command waits: one that takes no time at all is never worth weighing commits for."""
 SLOW_S = 2.0
+ALIKE = "--no-prior"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """What one search took."""
+
+    runs: int
+    """Of the search itself."""
+    every: int
+    """Each time the command was started: also both ends, the traced runs, the last check."""
+    is_right: bool
 
 
 def of_all_kinds(run: Run) -> Table:
@@ -24,68 +39,112 @@ def of_all_kinds(run: Run) -> Table:
     table = Table(
         name="commits",
         title="Commits of made-up repositories: runs, and right answers",
-        columns=("kind", "ranges", "git", "right", "rl alike", "right", "rl", "right", "alike/git"),
+        columns=(
+            "kind", "ranges", "git", "right", "git told", "right", "rl alike", "right", "rl",
+            "right", "rl, every start", "alike/git", "worst",
+        ),
         figure="rl/git",
-    )
-    every: dict[str, list[float]] = {"git": [], "alike": [], "rl": []}
+    )  # fmt: skip
+    every: dict[str, list[Taken]] = {}
     for kind in KINDS:
-        taken: dict[str, list[tuple[int, bool]]] = {"git": [], "alike": [], "rl": []}
-        for size in SIZES:
-            for seed in range(max(1, run.rounds // 2)):
-                folder = run.work / f"{kind.replace(' ', '-')}-{size}-{seed}"
-                case = make(folder, kind, size, seed, run.python)
-                taken["git"].append(_by_git(case))
-                taken["alike"].append(_by_rl(run, case, "--no-prior"))
-                taken["rl"].append(_by_rl(run, case))
+        taken = _of_kind(run, kind)
         table.rows.append(_row(kind, taken))
         for name, those in taken.items():
-            every[name] += [runs for runs, _ in those]
-    ratio = sum(every["rl"]) / sum(every["git"])
-    alike = sum(every["alike"]) / sum(every["git"])
-    cells = ("all", str(len(every["git"])), "", "", "", "", "", "", f"{alike:.2f}")
-    table.rows.append(Row(cells=cells, ratio=ratio, at_most=0.75))
-    table.rows.append(Row(cells=("all, weighed alike",), ratio=alike, at_most=1.15))
+            every.setdefault(name, []).extend(those)
+    ranges = str(len(every["rl"]))
+    for name in ("alike", "rl"):
+        right = mean(one.is_right for one in every[name])
+        table.rows.append(Row(cells=(f"{name}: right", ranges), ratio=right, at_least=1.0))
+    alike, rl = _against(every, "alike"), _against(every, "rl")
+    count = str(len(rl))
+    table.rows.append(Row(cells=("rl, on average", count), ratio=_ratio(rl), at_most=0.75))
+    table.rows.append(Row(cells=("alike, on average", count), ratio=_ratio(alike), at_most=1.15))
     table.notes = [
-        "runs of the search itself; rl runs both ends before it, and the answer and its parent "
-        "once more after it",
-        "breakage: 30% of the commits fail with another error; git takes any failure for the one",
+        "runs of the search itself; `every start` has both ends, the two traced runs, and the "
+        "answer and its parent once more",
+        "git told: the command exits with 125 for any error but the one looked for, as a person "
+        "has to write it; in the other kinds there is no such error",
+        "ratios are to git told, over the ranges that it got right: where it blames another "
+        "commit or gives up, its runs tell nothing",
+        "breakage: 30% of the commits fail with another error; eras: the commits need three "
+        "versions of a package, none of which is installed",
+        "git gets no bytecode, which it leaves stale, but for the kind that is about it: same size",
+        "alike: all commits are weighed alike (`--no-prior`); worst: the range with the most of it",
     ]
     return table
 
 
-def _row(kind: str, taken: dict[str, list[tuple[int, bool]]]) -> Row:
+def _of_kind(run: Run, kind: str) -> dict[str, list[Taken]]:
+    taken: dict[str, list[Taken]] = {"git": [], "told": [], "alike": [], "rl": []}
+    for size in SIZES:
+        for seed in range(max(1, run.rounds // 2)):
+            folder = run.work / f"{kind.replace(' ', '-')}-{size}-{seed}"
+            case = make(folder, kind, size, seed, run.python, pause_s=PAUSE_S)
+            taken["git"].append(by_git(case))
+            told = by_git(case, "told") if kind in OTHERWISE else taken["git"][-1]
+            taken["told"].append(told)
+            taken["alike"].append(by_rl(run, case, ALIKE))
+            taken["rl"].append(by_rl(run, case))
+    return taken
+
+
+def _against(taken: dict[str, list[Taken]], name: str) -> list[tuple[int, int]]:
+    """Return the runs of a search and those of git, where git was right."""
+    pairs = zip(taken[name], taken["told"], strict=True)
+    return [(one.runs, git.runs) for one, git in pairs if git.is_right]
+
+
+def _ratio(pairs: list[tuple[int, int]]) -> float:
+    return sum(ours for ours, _ in pairs) / sum(theirs for _, theirs in pairs)
+
+
+def _row(kind: str, taken: dict[str, list[Taken]]) -> Row:
     cells = [kind, str(len(taken["git"]))]
-    means = {}
-    for name in ("git", "alike", "rl"):
-        means[name] = mean(runs for runs, _ in taken[name])
-        right = sum(is_right for _, is_right in taken[name]) / len(taken[name])
-        cells += [f"{means[name]:.1f}", f"{100 * right:.0f}%"]
-    cells.append(f"{means['alike'] / means['git']:.2f}")
-    return Row(cells=tuple(cells), ratio=means["rl"] / means["git"])
+    for name in ("git", "told", "alike", "rl"):
+        right = mean(one.is_right for one in taken[name])
+        cells += [f"{mean(one.runs for one in taken[name]):.1f}", f"{100 * right:.0f}%"]
+    cells.append(f"{mean(one.every for one in taken['rl']):.1f}")
+    alike = _against(taken, "alike")
+    if not alike:
+        return Row(cells=(*cells, "-", "-"))
+    worst = max(ours / theirs for ours, theirs in alike)
+    return Row(
+        cells=(*cells, f"{_ratio(alike):.2f}", f"{worst:.2f}"), ratio=_ratio(_against(taken, "rl"))
+    )
 
 
-def _by_git(case: Range) -> tuple[int, bool]:
+def by_git(case: Range, *words: str) -> Taken:
+    """Let git search; `words` are added to the command."""
     case.count.write_text("")
     git(case.top, "bisect", "start", case.bad, case.good)
-    words = list(case.command)
-    if case.is_reversed:
-        words = ["sh", "-c", "! " + " ".join(words)]
-    env = {**ENV, "PYTHONDONTWRITEBYTECODE": "1"}  # else stale bytecode decides
+    command = [*case.command, *words]
+    if case.kind == "reversed":
+        command = ["sh", "-c", "! " + " ".join(command)]
+    env = ENV if case.kind == "same size" else {**ENV, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        ["git", "bisect", "run", *words], cwd=case.top, env=env, capture_output=True, text=True
+        ["git", "bisect", "run", *command], cwd=case.top, env=env, capture_output=True, text=True
     )
     git(case.top, "bisect", "reset")
-    return len(case.count.read_text()), f"{case.culprit} is the first bad commit" in done.stdout
+    runs = len(case.count.read_text())
+    is_right = f"{case.culprit} is the first bad commit" in done.stdout
+    return Taken(runs=runs, every=runs, is_right=is_right)
 
 
-def _by_rl(run: Run, case: Range, *options: str, jobs: int = 1) -> tuple[int, bool]:
-    found = _searched(run, case, *options, "-j", str(jobs))
-    return found["search_runs"], found["commit"] == case.culprit and found["found"]
+def by_rl(run: Run, case: Range, *options: str) -> Taken:
+    """Let rl search."""
+    case.count.write_text("")
+    found = searched(run, case, *options)
+    return Taken(
+        runs=found["search_runs"],
+        every=len(case.count.read_text()),
+        is_right=found["commit"] == case.culprit and found["found"],
+    )
 
 
-def _searched(run: Run, case: Range, *options: str) -> dict[str, Any]:
+def searched(run: Run, case: Range, *options: str) -> dict[str, Any]:
+    """Return what rl says of a range."""
     words = [*run.rl, "bisect", "--good", case.good, "--bad", case.bad, "--json", *options]
-    env = {**ENV, "HOME": str(run.work), "PATH": os.environ["PATH"]}
+    env = {**ENV, **case.env, "HOME": str(run.work), "PATH": os.environ["PATH"]}
     done = subprocess.run(
         [*words, "--", *case.command], cwd=case.top, env=env, capture_output=True, text=True
     )
@@ -104,12 +163,11 @@ def of_two_workers(run: Run) -> Table:
     )
     seconds: dict[int, list[float]] = {1: [], 2: []}
     for seed in range(1 if run.quick else 3):
-        case = make(run.work / f"slow-{seed}", "plain", 120, seed, run.python)
-        script = Path(case.command[1])
-        script.write_text(f"import time\ntime.sleep({SLOW_S})\n" + script.read_text())
+        folder = run.work / f"slow-{seed}"
+        case = make(folder, "plain", 120, seed, run.python, pause_s=SLOW_S)
         for jobs in (1, 2):
             began = time.perf_counter()
-            _searched(run, case, "-j", str(jobs), "--no-prior")
+            searched(run, case, "-j", str(jobs), ALIKE)
             seconds[jobs].append(time.perf_counter() - began)
     cells = (
         f"{len(seconds[1])} of 120 commits",
@@ -119,3 +177,14 @@ def of_two_workers(run: Run) -> Table:
     ratio = mean(seconds[1]) / mean(seconds[2])
     table.rows.append(Row(cells=cells, ratio=ratio, at_least=1.5))
     return table
+
+
+def weights_of(run: Run, case: Range) -> list[float]:
+    """Return how rl weighs the commits of a range, by a search that really weighs them."""
+    searched(run, case)
+    kept = case.top / ".git/relaunch"
+    found: list[Path] = sorted(kept.rglob("weights.json"))
+    if not found:
+        raise Unmeasured(f"{case.top.name}: the commits were not weighed")
+    weights: list[float] = json.loads(found[-1].read_text())["weights"]
+    return weights

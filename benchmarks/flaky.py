@@ -1,6 +1,7 @@
 """Commands that fail at times: how many runs a search takes, and whether it is as sure as it says.
 
 Both searches are asked what to run next, and told what a made-up command did, seed by seed alike.
+The commits are those of made-up repositories, and rl weighs them as it does in a real search.
 """
 
 from __future__ import annotations
@@ -8,36 +9,38 @@ from __future__ import annotations
 import json
 import subprocess
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import install
+from benchmarks.commits import PAUSE_S, weights_of
+from benchmarks.histories import make
 from benchmarks.run import Run
 from benchmarks.spend import Unmeasured
 from benchmarks.table import Row, Table
 
 PEER = ("git-bayesect==1.2",)
 SIZE = 300
-Model = tuple[float, float, dict[str, Any]]
-MODELS: dict[str, Model] = {
+RANGES, SEEDS = 12, 25
+"""So many repositories, and so many times each."""
+MODELS: dict[str, tuple[float, float, dict[str, Any]]] = {
     "fails 30% before, always after": (0.3, 1.0, {"after": 1.0}),
     "never before, fails 30% after": (0.0, 0.3, {"before": 0.0}),
     "30% before, 70% after": (0.3, 0.7, {}),
 }
 _COMMON = """\
 import json, random, sys
-size, seeds, before, after, known = json.loads(sys.argv[1])
-def world(seed):
+size, worlds, before, after, known = json.load(sys.stdin)
+def world(seed, culprit):
     rng = random.Random(seed)
-    culprit = rng.randint(1, size)
-    return culprit, lambda place: rng.random() < (after if place >= culprit else before)
+    return lambda place: rng.random() < (after if place >= culprit else before)
 """
 _PEER = (
     _COMMON
     + """\
 from git_bayesect import Bisector
 found = []
-for seed in range(seeds):
-    culprit, shows = world(seed)
+for seed, (culprit, _) in enumerate(worlds):
+    shows = world(seed, culprit)
     search = Bisector([1.0] * size)  # its index 0 is the newest commit
     runs = 0
     while True:
@@ -58,10 +61,9 @@ _OURS = (
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
 found = []
-for seed in range(seeds):
-    culprit, shows = world(seed)
-    steady = bool(known.pop("steady", False)) if seed == 0 else steady
-    search = LineSearch([1.0] * size, rates=Rates(steady=steady, **known))
+for seed, (culprit, weights) in enumerate(worlds):
+    shows = world(seed, culprit)
+    search = LineSearch(weights, rates=Rates(**known))
     def run(place):
         search.learn(place, Side.NEW if shows(place) else Side.OLD)
     run(0); run(size)
@@ -77,16 +79,43 @@ print(json.dumps(found))
 )
 
 
+class World(NamedTuple):
+    """Where the culprit is, and what rl gives to each commit."""
+
+    culprit: int
+    weights: list[float]
+
+
+class Searched(NamedTuple):
+    """What one search took, and what came of it."""
+
+    runs: int
+    is_right: bool
+    said: float
+
+
 def deterministic(run: Run) -> Table:
     """Search ranges in which nothing is left to chance."""
     table = Table(
         name="deterministic",
         title=f"Nothing left to chance, {SIZE} commits: rl and git-bayesect",
-        columns=("command", "seeds", "bayesect runs", "right", "rl runs", "right", "rl says"),
+        columns=("command", "searches", "bayesect", "right", "rl alike", "right", "rl", "right"),
     )
-    table.rows.append(_compared(run, "never, then always", (0.0, 1.0, {"steady": True}), 0.5))
-    table.notes = ["runs of rl with both its ends, of git-bayesect all it asks for"]
+    worlds = _worlds(run)
+    theirs, alike, ours = _searched(run, worlds, (0.0, 1.0, {"steady": True}))
+    cells = ("never, then always", str(len(worlds)), *_cells(theirs), *_cells(alike), *_cells(ours))
+    ratio = _runs(ours) / _runs(theirs)
+    table.rows.append(Row(cells=cells, ratio=ratio, at_most=0.5))
+    table.rows.append(Row(cells=("rl: right",), ratio=_right(ours), at_least=1.0))
+    table.notes = _NOTES
     return table
+
+
+_NOTES = [
+    "runs on average; those of rl are with both its ends, of git-bayesect all that it asks for, "
+    "until it is 95% sure",
+    "alike: rl with all commits weighed alike, as git-bayesect does unless it is told otherwise",
+]
 
 
 def three_models(run: Run) -> Table:
@@ -94,41 +123,82 @@ def three_models(run: Run) -> Table:
     table = Table(
         name="flaky",
         title=f"Commands that fail at times, {SIZE} commits: rl and git-bayesect",
-        columns=("command", "seeds", "bayesect runs", "right", "rl runs", "right", "rl says"),
-    )
+        columns=(
+            "command", "searches", "bayesect", "right", "rl alike", "right", "rl", "right",
+            "rl says",
+        ),
+    )  # fmt: skip
+    worlds = _worlds(run)
     for name, model in MODELS.items():
-        table.rows.append(_compared(run, name, model, 0.6 if model[2] else None))
-    table.notes = ["rl is told the side that is known; what it says is to be as often right"]
+        theirs, alike, ours = _searched(run, worlds, model)
+        says = f"{100 * _said(ours):.1f}%"
+        cells = (name, str(len(worlds)), *_cells(theirs), *_cells(alike), *_cells(ours), says)
+        most = 0.6 if model[2] else None
+        table.rows.append(Row(cells=cells, ratio=_runs(ours) / _runs(theirs), at_most=most))
+        if model[2]:
+            right = _right(ours) / _right(theirs)
+            table.rows.append(Row(cells=("  as often right",), ratio=right, at_least=1.0))
+        for label, found in (("alike", alike), ("rl", ours)):
+            points = 100 * abs(_said(found) - _right(found))
+            row = Row(cells=(f"  {label}: points off",), ratio=points, at_most=3.0)
+            table.rows.append(row)
+    table.notes = [
+        *_NOTES,
+        "rl is told the side that is known; of the last it is told nothing",
+        "points off: between how sure it says it is and how often it is right",
+    ]
     return table
 
 
-def _compared(run: Run, name: str, model: Model, at_most: float | None) -> Row:
-    seeds = 20 if run.quick else 300
-    before, after, known = model
+_made: dict[tuple[str, int], list[World]] = {}
+
+
+def _worlds(run: Run) -> list[World]:
+    """Make the repositories and have rl weigh their commits, once for all tables."""
+    ranges, seeds = (4, 5) if run.quick else (RANGES, SEEDS)
+    key = (str(run.work), ranges)
+    if key not in _made:
+        _made[key] = []
+        for number in range(ranges):
+            folder = run.work / f"weighed-{number}"
+            case = make(folder, "plain", SIZE, 100 + number, run.python, pause_s=PAUSE_S)
+            _made[key] += [World(case.place, weights_of(run, case))] * seeds
+    return _made[key]
+
+
+def _searched(
+    run: Run, worlds: list[World], model: tuple[float, float, dict[str, Any]]
+) -> tuple[list[Searched], list[Searched], list[Searched]]:
+    """Search all of them with the peer, with rl that weighs alike, and with rl."""
     peer = install.venv("bisect-peers", run.python, PEER) / "python"
-    spec = json.dumps([SIZE, seeds, before, after, known])
-    theirs, ours = _asked(str(peer), _PEER, spec), _asked(run.rl_python, _OURS, spec)
-    cells = (
-        name, str(seeds), f"{_runs(theirs):.0f}", f"{100 * _right(theirs):.1f}%",
-        f"{_runs(ours):.0f}", f"{100 * _right(ours):.1f}%", f"{100 * _said(ours):.1f}%",
-    )  # fmt: skip
-    return Row(cells=cells, ratio=_runs(ours) / _runs(theirs), at_most=at_most)
+    before, after, known = model
+    even = [World(one.culprit, [1.0] * SIZE) for one in worlds]
+    asked = ((str(peer), _PEER, even), (run.rl_python, _OURS, even), (run.rl_python, _OURS, worlds))
+    found = []
+    for python, program, these in asked:
+        spec = json.dumps([SIZE, these, before, after, known])
+        found.append(_asked(python, program, spec))
+    return found[0], found[1], found[2]
 
 
-def _asked(python: str, program: str, spec: str) -> list[tuple[int, bool, float]]:
-    done = subprocess.run([python, "-c", program, spec], capture_output=True, text=True)
+def _asked(python: str, program: str, spec: str) -> list[Searched]:
+    done = subprocess.run([python, "-c", program], input=spec, capture_output=True, text=True)
     if done.returncode:
         raise Unmeasured(done.stderr[-300:])
-    return [(runs, right, chance) for runs, right, chance in json.loads(done.stdout)]
+    return [Searched(*one) for one in json.loads(done.stdout)]
 
 
-def _runs(found: list[tuple[int, bool, float]]) -> float:
-    return mean(runs for runs, _, _ in found)
+def _cells(found: list[Searched]) -> tuple[str, str]:
+    return f"{_runs(found):.1f}", f"{100 * _right(found):.1f}%"
 
 
-def _right(found: list[tuple[int, bool, float]]) -> float:
-    return mean(is_right for _, is_right, _ in found)
+def _runs(found: list[Searched]) -> float:
+    return mean(one.runs for one in found)
 
 
-def _said(found: list[tuple[int, bool, float]]) -> float:
-    return mean(chance for _, _, chance in found)
+def _right(found: list[Searched]) -> float:
+    return mean(one.is_right for one in found)
+
+
+def _said(found: list[Searched]) -> float:
+    return mean(one.said for one in found)

@@ -23,6 +23,8 @@ class Run:
     """A folder for repositories, removed in the end."""
     rounds: int
     quick: bool
+    clones: Path | None = None
+    """A folder with clones of real projects, where one was given."""
     samples: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
 
     def keep(self, subject: str, costs: dict[str, Costs]) -> None:

@@ -57,6 +57,27 @@ def test_what_mended_it_is_found_without_any_terms(world):
     assert answer["commit"] == ids[11]
 
 
+def test_a_breakage_after_it_was_mended_does_not_hide_what_mended_it(world):
+    def program(number):
+        return f"import nothing_of_{number // 99}\n" if 20 <= number < 30 else mended(number)
+
+    def mended(number):
+        return steady(0 if number < 11 else 99)(number)
+
+    ids = add_commits(world, program, 40)
+    answer = found(world, ids, "--no-repair", command=[PYTHON, outside(world, REPRO)])
+    assert (answer["commit"], answer["found"], answer["steady"]) == (ids[11], True, True)
+
+
+def test_the_failure_that_was_mended_need_not_be_the_one_of_the_old_end(world):
+    def program(number):
+        return f"1 / 0  # {number}\n" if number < 9 else steady(0 if number < 30 else 99)(number)
+
+    ids = add_commits(world, program, 40)
+    answer = found(world, ids, command=[PYTHON, outside(world, REPRO)])
+    assert (answer["commit"], answer["found"]) == (ids[30], True)
+
+
 def test_a_different_failure_is_never_the_culprit(world):
     rng = random.Random(5)
     broken = {number for number in range(2, 40) if rng.random() < 0.3} - {28, 29}

@@ -64,11 +64,11 @@ class Live:
 
 
 def _probe_words(event: Probed, is_reversed: bool) -> str:
-    shown = {
-        Side.OLD: "fails" if is_reversed else "passes",
-        Side.NEW: "passes" if is_reversed else "fails so",
-        Side.OTHER: f"fails otherwise: {told(event.outcome)}",
-    }[event.side]
+    shown = "fails" if is_reversed else "fails so"
+    if event.outcome.passed:
+        shown = "passes"
+    elif event.side is Side.OTHER:
+        shown = f"fails otherwise: {told(event.outcome)}"
     took = draw.duration(event.seconds)
     return f"{event.name} {took:>7}  {shown}   {event.title}"
 

@@ -13,6 +13,7 @@ from relaunch.journal import searches
 from relaunch.search.line import Side
 from relaunch.session.bisect.crew import Crew
 from relaunch.session.bisect.driver import Driver, Stopped
+from relaunch.session.bisect.hunt import Hunt
 from relaunch.session.bisect.oracle import Oracle
 from relaunch.session.bisect.remembered import KIND, request_json
 from relaunch.session.bisect.repair import PLAIN, Ladder
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
 
     from relaunch.history.line import Commit
     from relaunch.history.repository import Repository
-    from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.project import Project
 
 _INSTALL_S = 600.0
 """What making one environment may take."""
+_MOST_ISLANDS = 6
+"""Of a mended program: so many failures that came and went are looked behind."""
 _FEW = 8
 """In a range of fewer commits nothing is won by weighing them."""
 
@@ -110,6 +112,8 @@ class Bisection:
         line = self.line.commits
         prior = self._prior(self.line.start, line)
         found = self._on_line(hunt, self.line.start, line, prior)
+        if hunt.is_reversed:
+            found = self._first_mended(hunt, found)
         merges: list[Commit] = []
         while found.is_found and not found.stopped and len(found.suspects[0][0].parents) > 1:
             merges.append(found.suspects[0][0])
@@ -121,6 +125,30 @@ class Bisection:
                 return found.but(merged_by=tuple(merges[:-1]))
             found = inner
         return found.but(merged_by=tuple(merges))
+
+    def _first_mended(self, hunt: Hunt, found: Found) -> Found:
+        """Make sure that it was not mended before, and only hidden by another failure since.
+
+        Before the answer it failed: if not in the way that is hunted, look since when it fails
+        so. Where it passed before that, what mended it is further down.
+        """
+        start, line = self.line.start, self.line.commits
+        ids = [start, *(commit.id for commit in line)]
+        end = ids.index(found.parent)
+        for _ in range(_MOST_ISLANDS):
+            last = self.driver.shown(hunt, ids[end], Side.OLD)
+            if not found.is_found or last is None or last.signature is None or hunt.is_it(last):
+                return found
+            onset = Hunt(failure=last.signature, is_onset=True)
+            since = self._on_line(onset, start, line[:end], [1.0] * end)
+            if not since.is_found:
+                return found.but(stopped=since.stopped)
+            end = ids.index(since.parent)
+            if self.driver.shown(hunt, since.parent, Side.NEW) is not None:
+                prior = kept_weights(self.book, len(line)) or [1.0] * len(line)
+                found = self._on_line(hunt, start, line[:end], prior[:end])
+                end = ids.index(found.parent)
+        return found
 
     def _inside(self, hunt: Hunt, merges: list[Commit]) -> Found | None:
         """Look for the change among the commits that a merge brought in; None: it is the merge."""

@@ -315,4 +315,8 @@ class Driver:
 
 def _learn(search: LineSearch, place: int, hunt: Hunt, outcome: Outcome) -> None:
     key = outcome.signature.digest if outcome.signature else outcome.not_started
-    search.learn(place, hunt.side_of(outcome), key)
+    side = hunt.side_of(outcome)
+    if hunt.is_reversed and side is Side.OLD and not hunt.is_it(outcome):
+        # It passed before that already: this is another failure, which came and went.
+        side = Side.OTHER if any(one < place for one in search.posterior.new) else side
+    search.learn(place, side, key)

@@ -22,6 +22,8 @@ class Hunt(Record):
     failure: Signature
     is_reversed: bool = False
     """It fails at the old end: what is looked for is the change that mended it."""
+    is_onset: bool = False
+    """What is looked for is since when it fails so, whatever it did before."""
 
     def side_of(self, outcome: Outcome) -> Side:
         """Say on which side of the change a run was; a different failure is on neither.
@@ -36,10 +38,15 @@ class Hunt(Record):
             return Side.NEW if self.is_reversed else Side.OLD
         if self.is_reversed:
             return Side.OLD
-        is_same = seen is Verdict.SAME or (
+        if self.is_it(outcome):
+            return Side.NEW
+        return Side.OLD if self.is_onset else Side.OTHER
+
+    def is_it(self, outcome: Outcome) -> bool:
+        """Tell whether a run failed as it is hunted."""
+        return verdict(outcome, self.failure) is Verdict.SAME or (
             outcome.signature is not None and akin(outcome.signature, self.failure)
         )
-        return Side.NEW if is_same else Side.OTHER
 
 
 def hunt_of(old: Outcome, new: Outcome, names: tuple[str, str]) -> Hunt:
