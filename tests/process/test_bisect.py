@@ -65,7 +65,8 @@ def test_a_breakage_after_it_was_mended_does_not_hide_what_mended_it(world):
         return steady(0 if number < 11 else 99)(number)
 
     ids = add_commits(world, program, 40)
-    answer = found(world, ids, "--no-repair", command=[PYTHON, outside(world, REPRO)])
+    words = ("--no-repair", "--no-prior")
+    answer = found(world, ids, *words, command=[PYTHON, outside(world, REPRO)])
     assert (answer["commit"], answer["found"], answer["steady"]) == (ids[11], True, True)
 
 
