@@ -59,7 +59,7 @@ def test_what_mended_it_is_found_without_any_terms(world):
 
 def test_a_breakage_after_it_was_mended_does_not_hide_what_mended_it(world):
     def program(number):
-        return f"import nothing_of_{number // 99}\n" if 20 <= number < 30 else mended(number)
+        return f"import nothing  # {number}\n" if 20 <= number < 30 else mended(number)
 
     def mended(number):
         return steady(0 if number < 11 else 99)(number)
