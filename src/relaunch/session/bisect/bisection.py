@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from relaunch.history.line import Commit
     from relaunch.history.repository import Repository
+    from relaunch.session.bisect.crew import Launcher
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.project import Project
 
@@ -50,8 +51,12 @@ class Bisection:
         *,
         tell: Callable[[Event], object],
         resume: searches.Search | None = None,
+        launcher: Callable[[], Launcher] | None = None,
     ) -> None:
-        """Find the range; raises UsageError for what cannot be searched."""
+        """Find the range; raises UsageError for what cannot be searched.
+
+        Probes run in workers of this machine, or wherever another `launcher` runs them.
+        """
         self.project = project
         self.request = request
         self.tell = tell
@@ -70,7 +75,7 @@ class Bisection:
             resume.reopen()
         self.oracle = self._oracle()
         self.driver = Driver(
-            request, self.book, launcher=self._crew, describe=self._describe, tell=tell
+            request, self.book, launcher=launcher or self._crew, describe=self._describe, tell=tell
         )
 
     def _start(self) -> dict[str, Any]:
@@ -154,15 +159,35 @@ class Bisection:
         """Look for the change among the commits that a merge brought in; None: it is the merge."""
         merge = merges[-1]
         known = [self.old, *(one.parents[0] for one in merges[:-1])]
-        for side in inside_merge(self.repo, merge.id, known=known):
-            if not side:
-                continue
+        unknown = []
+        for side in filter(None, inside_merge(self.repo, merge.id, known=known)):
             self.commits.update((one.id, one) for one in side)
-            if self.driver.probe_once(hunt, side[-1].id) is Side.OLD:
-                continue
             start = (*side[0].parents, "")[0] or merge.parents[0]
-            return self._on_line(hunt, start, side, [1.0] * len(side), merge.short)
-        return None
+            seen = self.driver.probe_once(hunt, side[-1].id)
+            if seen is Side.NEW:
+                return self._on_line(hunt, start, side, [1.0] * len(side), merge.short)
+            if seen is Side.OTHER:
+                unknown.append((start, (*side, merge)))
+        return self._inside_unknown(hunt, merge, unknown)
+
+    def _inside_unknown(
+        self, hunt: Hunt, merge: Commit, sides: Sequence[tuple[str, Sequence[Commit]]]
+    ) -> Found | None:
+        """Look into sides of which the last commit tells nothing; each ends with the merge."""
+        unsure: list[Found] = []
+        for start, side in sides:
+            found = self._on_line(hunt, start, side, [1.0] * len(side), merge.short)
+            if found.stopped or (found.is_found and found.suspects[0][0] != merge):
+                return found
+            if not found.is_found:
+                unsure.append(found)
+        if not unsure:
+            return None
+        shares: dict[Commit, float] = {}
+        for found in unsure:
+            for commit, share in found.suspects:
+                shares[commit] = shares.get(commit, 0.0) + share / len(unsure)
+        return unsure[0].but(suspects=tuple(sorted(shares.items(), key=lambda one: -one[1])))
 
     def _on_line(
         self,

@@ -1,0 +1,157 @@
+"""Searches in random histories with merges: right, or honest about what it may be; in few runs.
+
+Git, the line, the merges and the search are real; what a commit shows is read from a table.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import ceil, log2
+from pathlib import Path
+
+import pytest
+from tests.histories import History, own_settings
+
+from relaunch.outcome import Outcome, Signature
+from relaunch.recipe import Recipe
+from relaunch.session.bisect.bisection import Bisection
+from relaunch.session.bisect.crew import Probe
+from relaunch.session.bisect.told import Found, Request
+from relaunch.session.project import open_project
+
+__all__ = ["own_settings"]
+HUNTED = Signature(kind="exception", title="ValueError: broken", key=("ValueError",))
+SEEDS = range(40)
+
+
+class Table:
+    """Runs nothing: says at once what a commit shows."""
+
+    def __init__(self, shown: dict[str, Outcome], jobs: int) -> None:
+        self.shown = shown
+        self.jobs = jobs
+        self.running: list[str] = []
+        self.count = 0
+
+    @property
+    def free(self) -> int:
+        return self.jobs - len(self.running)
+
+    def start(self, candidate: str) -> None:
+        self.running.append(candidate)
+
+    def wait(self, seconds: float | None, also: Sequence[object] = ()) -> list[Probe]:
+        candidate = self.running.pop(self.count % len(self.running))
+        self.count += 1
+        outcome = self.shown[candidate]
+        return [Probe(candidate=candidate, outcome=outcome, seconds=0.0, folder="nowhere")]
+
+    def cancel(self, candidate: str) -> None:
+        self.running.remove(candidate)
+
+    def close(self) -> None:
+        self.running.clear()
+
+
+class Random:
+    """A history and the truth about it: one culprit, and all that has it fails."""
+
+    def __init__(self, top: Path, seed: int) -> None:
+        self.rng = rng = random.Random(seed)
+        self.size = rng.randint(4, 120)
+        self.parents: list[list[int]] = [[]]
+        for at in range(1, self.size):
+            self.parents.append(self._above(at))
+        self.history = History(top)
+        self.ids = self.history.graph(self.parents)
+        self.has = [{0}]
+        for at in range(1, self.size):
+            self.has.append({at}.union(*(self.has[up] for up in self.parents[at])))
+        self.culprit = rng.choice(sorted(self.has[-1] - {0}))
+
+    def _above(self, at: int) -> list[int]:
+        """Choose parents: mostly one, and merges of whatever there is, criss-cross included."""
+        rng = self.rng
+        near = [*range(max(0, at - 9), at)]
+        first = at - 1 if rng.random() < 0.6 else rng.choice(near)
+        count = 1 if rng.random() < 0.75 else rng.choice((2, 2, 3))
+        others = [one for one in near if one != first]
+        return [first, *rng.sample(others, min(count - 1, len(others)))]
+
+    def is_new(self, at: int) -> bool:
+        return self.culprit in self.has[at]
+
+    def shown(self, broken: set[int], *, is_reversed: bool) -> dict[str, Outcome]:
+        table = {}
+        for at, commit in enumerate(self.ids):
+            if at in broken:
+                kind = f"other{at % 2}"
+                other = Signature(kind="exception", title=kind, key=(kind,))
+                table[commit] = Outcome(exit_code=1, signature=other)
+            elif self.is_new(at) != is_reversed:
+                table[commit] = Outcome(exit_code=1, signature=HUNTED)
+            else:
+                table[commit] = Outcome(exit_code=0)
+        return table
+
+    def search(self, shown: dict[str, Outcome], jobs: int) -> tuple[Found, int]:
+        table = Table(shown, jobs)
+        recipe = Recipe(argv=("true",), cwd=str(self.history.top))
+        request = Request(
+            recipe=recipe, good=self.ids[0], bad=self.ids[-1], jobs=jobs, prior=False, repair=False
+        )
+        bisection = Bisection(
+            open_project(), request, tell=lambda _: None, launcher=lambda: table
+        )  # fmt: skip
+        return bisection.run(), table.count
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    top = tmp_path / "graph"
+    top.mkdir()
+    monkeypatch.chdir(top)
+    return top
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_culprit_of_any_history_is_found(here: Path, seed: int) -> None:
+    world = Random(here, seed)
+    is_reversed = seed % 4 == 3
+    found, runs = world.search(world.shown(set(), is_reversed=is_reversed), jobs=1 + seed % 3)
+    assert found.is_found
+    assert found.suspects[0][0].id == world.ids[world.culprit]
+    # Each merge that is entered costs a line of its own, and a look at each of its sides.
+    depth = 1 + len(found.merged_by)
+    assert runs <= depth * (2 * ceil(log2(world.size + 1)) + 8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_commits_that_fail_otherwise_are_never_blamed(here: Path, seed: int) -> None:
+    world = Random(here, seed)
+    rng = world.rng
+    ends = {0, world.size - 1}
+    if seed % 2:
+        broken = {at for at in range(world.size) if rng.random() < 0.3} - ends
+    else:
+        first = rng.randrange(world.size)
+        broken = {*range(first, first + world.size // 4)} - ends
+    found, _ = world.search(world.shown(broken, is_reversed=False), jobs=1 + seed % 2)
+    suspects = {commit.id for commit, _ in found.suspects}
+    truth = world.ids[world.culprit]
+    if found.is_found:
+        assert suspects == {truth}
+    else:
+        assert truth in suspects or _brought_in(world, found)
+
+
+def _brought_in(world: Random, found: Found) -> bool:
+    """Tell whether the culprit came in with one of the suspects, which could not be looked into."""
+    places = [world.ids.index(commit.id) for commit, _ in found.suspects]
+    return any(
+        world.culprit in world.has[at]
+        and not any(world.culprit in world.has[up] for up in world.parents[at][:1])
+        for at in places
+    )
