@@ -28,6 +28,8 @@ class Option:
     help: str
     kind: str = ""
     choices: tuple[str, ...] = ()
+    takes_two: bool = False
+    """A second value may follow the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,10 @@ def _of_sets(verb: Verb) -> Verb:
 def _option(action: argparse.Action) -> Option:
     switch = action.nargs == 0
     if "--set" in action.option_strings:
-        return Option(flags=tuple(action.option_strings), help=action.help or "", kind="sets")
+        return Option(
+            flags=tuple(action.option_strings), help=action.help or "", kind="sets",
+            takes_two=action.nargs == "+",
+        )  # fmt: skip
     choices = tuple(str(choice) for choice in action.choices or ())
     return Option(
         flags=tuple(action.option_strings),
@@ -226,6 +231,10 @@ def _bash_case(verb: Verb) -> str:
         lines.append("        if [[ $cur != -* ]]; then values=sets; fi\n")
     if words:
         lines.append(f"        words='{words}'\n")
+    for option in verb.options:
+        if option.takes_two:
+            test = f"$cur != -* && ${{COMP_WORDS[COMP_CWORD-2]}} == {option.flags[0]}"
+            lines.append(f"        if [[ {test} ]]; then values={option.kind}; fi\n")
     if values:
         lines.append(f"        case $prev in\n{values}        esac\n")
     return "".join(lines) + "        ;;\n"
@@ -342,7 +351,7 @@ def _zsh_option(option: Option) -> str:
     if option.choices:
         value = f":value:({' '.join(option.choices)})"
     elif option.kind:
-        value = f":{option.kind}:{_ZSH[option.kind]}"
+        value = f":{option.kind}:{_ZSH[option.kind]}" * (2 if option.takes_two else 1)
     text = option.help.replace("[", "(").replace("]", ")").replace(":", ",")
     parts = []
     for flag in option.flags:
@@ -403,6 +412,11 @@ function __rl_in
     test "$before[1..$(count $argv)]" = "$argv"
 end
 
+function __rl_second
+    set -l before (__rl_before); or return 1
+    test "$before[1]" = $argv[1]; and test (count $before) -gt 2; and test "$before[-2]" = $argv[2]
+end
+
 function __rl_at
     set -l before (__rl_before); or return 1
     test "$before" = "$argv"
@@ -454,6 +468,9 @@ def _fish_verb(verb: Verb, test: str) -> list[str]:
         value = value or (_FISH[option.kind] if option.kind else "")
         text = _fish_word(option.help)
         lines.append(" ".join(f"complete -c rl -n {test} {flags} {value} -d {text}".split("  ")))
+        if option.takes_two:
+            second = f"'__rl_second {verb.name} {option.flags[0]}'"
+            lines.append(f"complete -c rl -n {second} {_FISH[option.kind]}")
     words = [*verb.words] if not verb.below else []
     words += TRIALS[:2] if verb.kind == "trial" else ()
     words += ["(__rl_sets)"] if verb.kind == "sets" else ()

@@ -107,6 +107,8 @@ def test_bash_completes_sets_joined_by_commas(here):
     assert bash(here, "-s", "base,bf") == ["base,bf16"]
     assert bash(here, "set", "use", "bf") == ["bf16"]
     assert bash(here, "set", "u") == ["use"]
+    assert bash(here, "bisect", "--set", "ba") == ["base"]
+    assert bash(here, "bisect", "--set", "base", "bf") == ["bf16"]
 
 
 def test_bash_leaves_the_words_after_the_dashes_to_the_program(here):
@@ -138,6 +140,7 @@ def test_fish_completes_verbs_options_and_values(here):
     assert fish(here, "rl --src cl") == ["clone/"]
     assert fish(here, "rl set use bf") == ["bf16"]
     assert fish(here, "rl set u") == ["use"]
+    assert fish(here, "rl bisect --set base bf") == ["bf16"]
 
 
 def test_fish_leaves_the_words_after_the_dashes_to_the_program(here):
@@ -154,6 +157,7 @@ def test_fish_leaves_the_words_after_the_dashes_to_the_program(here):
         ("rl doctor --fix hist\t", "rl doctor --fix history"),
         ("rl -s bf\t", "rl -s bf16"),
         ("rl set u\tbf\t", "rl set use bf16"),
+        ("rl bisect --set base bf\t", "rl bisect --set base bf16"),
         ("rl --unsaved=ref\t", "rl --unsaved=refuse"),
         ("rl -m why -- cat trai\t", r"rl -m why -- cat train\\ model\.py"),
     ],

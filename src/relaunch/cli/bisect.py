@@ -31,6 +31,7 @@ Examples
   rl bisect --release 'attrs==21.2.0..' -- python my.py      a release, then its commits
   rl bisect --env good.env bad.env -- python my.py           which variable
   rl bisect --deps good.txt bad.txt -- python my.py          which package
+  rl bisect --set base bf16 -- python train.py               which line of two config sets
   rl bisect --resume                    go on where it was interrupted
   rl bisect --undo                      forget the last probe
   rl bisect --log                       each probe of the last search
@@ -45,6 +46,8 @@ def arguments(parser: ArgumentParser) -> None:
     add("--bad", metavar="REV", default="", help="a newer one, where it fails (HEAD)")
     add("--release", metavar="PKG==A..B", help="among the releases of a package")
     add("--deps", nargs="*", metavar="LOCK", help="among packages: two locks, or of two trials")
+    add("--set", nargs="+", metavar="SET", default=[],
+        help="among the lines of two config sets: the old one, the new one")  # fmt: skip
     add("-j", "--jobs", type=int, default=1, metavar="N", help="probes at once (1)")
     add("--timeout", metavar="TIME", help="end a probe after 30, 5m or 2h")
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
@@ -178,6 +181,8 @@ def _source(args: Namespace) -> list[str]:
     files = _env_files(args)
     if files:
         return ["env", *files]
+    if args.set:
+        return ["set", *_two_sets(args.set)]
     if args.deps is None:
         return []
     if len(args.deps) not in (0, 2):
@@ -185,6 +190,16 @@ def _source(args: Namespace) -> list[str]:
             "--deps takes two lists of packages, or none", hint="--deps good.txt bad.txt"
         )
     return ["deps", *args.deps]
+
+
+def _two_sets(words: list[str]) -> list[str]:
+    names = [name for word in words for name in word.split(",") if name]
+    if len(names) != 2:
+        raise UsageError(
+            f"--set takes two config sets, not {len(names)}",
+            hint="rl bisect --set base bf16 -- CMD",
+        )
+    return names
 
 
 def _env_files(args: Namespace) -> list[str]:

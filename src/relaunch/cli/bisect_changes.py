@@ -1,4 +1,4 @@
-"""`rl bisect --env GOOD BAD`, `--deps`: which of many changes at once made the difference."""
+"""`rl bisect --env`, `--deps`, `--set`: which of many changes at once made the difference."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from relaunch.cli import draw
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from relaunch.cli.bisect_live import Live
     from relaunch.journal.searches import Search
-    from relaunch.session.bisect.changes import FoundChanges
+    from relaunch.session.bisect.changes import Differences, FoundChanges
     from relaunch.session.bisect.told import Request
     from relaunch.session.project import Project
     from relaunch.trial.place.frozen_packages import Change
+    from relaunch.trial.place.setmix.mix import SetChange
+
+_MOST_LINES = 8
+"""More of one change are not shown."""
 
 
 def among_changes(
     project: Project, request: Request, live: Live, source: Sequence[str], args: Namespace,
     resume: Search | None,
 ) -> int:  # fmt: skip
-    """Search among variables or packages: `env` or `deps`, and two files."""
+    """Search among variables, packages or lines: `env`, `deps` or `set`, and two files or names."""
     from relaunch.cli.bisect import INTERRUPTED, NOT_SURE, SURE
-    from relaunch.session.bisect.changes import ChangeSearch, packages, variables
+    from relaunch.session.bisect.changes import ChangeSearch
 
-    kind, *files = source
-    is_env = kind == "env"
-    between = variables(project, *files) if is_env else packages(project, request, *files)
+    between = _between(project, request, source, resume.start if resume else {})
     search = ChangeSearch(project, request, between, tell=live.tell, resume=resume)
     try:
         found = search.run()
@@ -38,30 +41,86 @@ def among_changes(
     if args.json:
         draw.say_json("bisect-changes", as_json(found))
     else:
-        draw.say("\n".join(_lines(found, draw.pen(sys.stdout, args.color))) + "\n")
+        pen = draw.pen(sys.stdout, args.color)
+        draw.say("\n".join(_lines(found, _check(between, found, request), pen)) + "\n")
     if found.stopped == "interrupted":
         return INTERRUPTED
     return SURE if found.is_found else NOT_SURE
 
 
-def _lines(found: FoundChanges, pen: draw.Pen) -> list[str]:
+def _between(
+    project: Project, request: Request, source: Sequence[str], kept: Mapping[str, Any]
+) -> Differences:
+    kind, *names = source
+    if kind == "env":
+        from relaunch.session.bisect.variables import variables
+
+        return variables(project, *names)
+    if kind == "set":
+        from relaunch.session.bisect.set_changes import between_sets
+
+        return between_sets(project, request, names[0], names[1], kept)
+    from relaunch.session.bisect.packages import packages
+
+    return packages(project, request, *names)
+
+
+def _check(between: Differences, found: FoundChanges, request: Request) -> str:
+    """Return the command that shows the answer again; nothing where there is none."""
+    if between.source[0] != "set" or not found.is_found:
+        return ""
+    return ""
+
+
+def _lines(found: FoundChanges, check: str, pen: draw.Pen) -> list[str]:
     what = "passes" if found.hunt.is_reversed else "fails"
     took = f"{draw.plural(found.runs, 'run')} in {draw.duration(found.seconds)}"
-    told = [f"  {_words(one, pen)}" for one in found.changes]
+    told = [f"  {line}" for one in found.changes for line in _words(one, pen)]
     if found.is_found:
-        these = "this change" if len(told) == 1 else f"these {len(told)} changes together"
+        count = len(found.changes)
+        these = "this change" if count == 1 else f"these {count} changes together"
         head = pen("bold", f"it {what} with {these}")
         pairs = [("failure", draw.clean(found.hunt.failure.title)), ("took", took)]
+        pairs += [("check", check)] if check else []
         return [head, *told, *draw.facts(pairs, draw.width(), pen)]
     why = f"{found.stopped}: " if found.stopped else ""
     lines = [pen("bold", f"{why}one of these completes it, {took}")]
-    lines += [f"{100 * share:5.1f}%  {_words(one, pen)}" for one, share in found.suspects[:12]]
+    for one, share in found.suspects[:12]:
+        first, *more = _words(one, pen)
+        lines += [f"{100 * share:5.1f}%  {first}", *(f"        {line}" for line in more)]
     return [*lines, *(["with", *told] if told else [])]
 
 
-def _words(change: Change, pen: draw.Pen) -> str:
+def _words(change: Change, pen: draw.Pen) -> list[str]:
+    from relaunch.trial.place.setmix.mix import SetChange
+
+    if isinstance(change, SetChange):
+        return _set_words(change, pen)
     old, new = (draw.clean(one) or "(not there)" for one in (change.old, change.new))
-    return f"{change.name}: {old} {pen.arrow} {new}"
+    return [f"{change.name}: {old} {pen.arrow} {new}"]
+
+
+def _set_words(change: SetChange, pen: draw.Pen) -> list[str]:
+    """Show a change of a file as a diff does: `conf@bf16/train.yaml:12`, `-` and `+`."""
+    line = change.new_line if change.new else change.old_line
+    file = change.new_file or change.old_file
+    place = f"{file}:{line}" if line else file
+    head = draw.clean(f"{place}  {change.key}" if change.key else place)
+    if not line and bool(change.old) != bool(change.new):
+        return [f"{head}  (only there)"]
+    if not line:
+        return [f"{head}  (not as {change.old_file})"]
+    room = draw.width() - 12
+    shown = [head]
+    for mark, colour, text in (("-", "red", change.old), ("+", "green", change.new)):
+        lines = text.split("\n") if text else []
+        for one in lines[:_MOST_LINES]:
+            clipped = draw.clip(draw.clean(f"{mark} {one}"), room, utf8=pen.utf8)
+            shown.append(pen(colour, clipped))
+        if len(lines) > _MOST_LINES:
+            rest = draw.plural(len(lines) - _MOST_LINES, "more line")
+            shown.append(pen("dim", f"{mark} ... {rest}"))
+    return shown
 
 
 def as_json(found: FoundChanges) -> dict[str, object]:
@@ -71,8 +130,18 @@ def as_json(found: FoundChanges) -> dict[str, object]:
         "stopped": found.stopped,
         "reversed": found.hunt.is_reversed,
         "failure": found.hunt.failure.title,
-        "changes": [{"name": one.name, "old": one.old, "new": one.new} for one in found.changes],
+        "changes": [_change_json(one) for one in found.changes],
         "suspects": [{"name": one.name, "chance": share} for one, share in found.suspects],
         "runs": found.runs,
         "seconds": found.seconds,
     }
+
+
+def _change_json(change: Change) -> dict[str, object]:
+    from relaunch.trial.place.setmix.mix import SetChange
+
+    plain: dict[str, object] = {"name": change.name, "old": change.old, "new": change.new}
+    if isinstance(change, SetChange):
+        names = ("file", "key", "old_file", "old_line", "new_file", "new_line")
+        plain |= {name: getattr(change, name) for name in names}
+    return plain

@@ -137,43 +137,16 @@ class Attempt:
     # --- before the launch -----------------------------------------------------------------------
 
     def _take_code(self, env: Mapping[str, str], python: Interpreter | None) -> None:
-        from relaunch.journal.snapshot.code import Caps, from_json
-        from relaunch.journal.snapshot.take import take
+        from relaunch.journal.snapshot.code import from_json
+        from relaunch.session.take_code import take_code
 
         if self.again is not None:
             self.code = from_json(self.again.start["code"])
             return
-        record = self.project.settings.record
-        home = self.project.home
-        if home.too_wide:
-            self._no_code = f"{home.project} is too wide for a snapshot"
-            return
         try:
-            roots, globs = self._besides(env, python)
-            caps = Caps(max_file=record.max_file, max_new=record.max_new, also=globs)
-            self.code = take(home, extra_roots=roots, caps=caps)
+            self.code = take_code(self.project, self.recipe, env, python)
         except (RelaunchError, OSError) as error:
             self._no_code = _reason(error)
-
-    def _besides(
-        self, env: Mapping[str, str], python: Interpreter | None
-    ) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-        """Name what to keep besides the project: other roots, and files that git ignores."""
-        home = self.project.home
-        roots: list[tuple[str, str]] = []
-        globs: list[str] = []
-        for word in self.project.settings.record.also:
-            folder = os.path.normpath(os.path.join(home.project, word))
-            if word == "editable":
-                from relaunch.journal.snapshot.roots import find_extra_roots
-
-                roots += find_extra_roots(env, python.site_packages if python else (), home)
-            elif os.path.isdir(folder) and not f"{folder}/".startswith(f"{home.project}/"):
-                roots.append(("pythonpath", folder))
-            else:
-                globs.append(word)
-        roots += [("pythonpath", clone) for clone in self.recipe.src if os.path.isdir(clone)]
-        return roots, tuple(globs)
 
     def _take_code_after_reset(self, env: Mapping[str, str], python: Interpreter | None) -> None:
         """A reset may change the code itself (`git checkout x`); what runs is what is kept."""

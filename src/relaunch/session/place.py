@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from relaunch.session.project import Project
     from relaunch.trial.place.hold import HeldSet
     from relaunch.trial.place.interpreter import Interpreter
+    from relaunch.trial.place.setmix.files import MixedSet
     from relaunch.trial.place.sets import ConfigSets
 
 
@@ -72,14 +73,24 @@ class Place:
         self.roots = (*self.roots, *clones)
 
     def freeze(
-        self, code: Code, python: Interpreter | None, *, again: Trial | None = None
+        self,
+        code: Code,
+        python: Interpreter | None,
+        *,
+        again: Trial | None = None,
+        mix: MixedSet | None = None,
     ) -> list[str]:
-        """Move the launch into a copy of `code`, out of reach of edits; say what is not as then."""
+        """Move the launch into a copy of `code`, out of reach of edits; say what is not as then.
+
+        With a `mix`, the copy has these files behind its links, and no set.
+        """
         from relaunch.journal.snapshot.frozen import frozen_copy
 
         copy = frozen_copy(self.project.home, code)
         self._copy = copy
-        if self._sets is not None and self._sets.links and self.recipe.config_set:
+        if mix is not None:
+            mix.put_into(copy.path)
+        elif self._sets is not None and self._sets.links and self.recipe.config_set:
             self._put_set_into(copy, self._sets, self.recipe.config_set)
         self.env.update(copy.env(self.env))
         self._lead_installs_to(copy, python)
@@ -120,16 +131,17 @@ class Place:
 
     def _put_set_into(self, copy: FrozenCopy, sets: ConfigSets, name: str) -> None:
         """Turn the copy's own links; a set that git ignores is not in it yet, and copied there."""
+        from relaunch.trial.place.setedit import copy_into, own_folder
         from relaunch.trial.place.sets import point, targets_for
 
         targets = {copy.map(link): target for link, target in targets_for(sets, name).items()}
+        for link in targets:
+            own_folder(copy.path, os.path.dirname(link))
         variants = [os.path.join(os.path.dirname(link), t) for link, t in targets.items()]
         if all(os.path.exists(path) and not os.path.islink(path) for path in variants):
             for link, target in targets.items():
                 point(link, target)
         else:
-            from relaunch.trial.place.setedit import copy_into
-
             copy_into(sets, name, copy.path)
 
     def set_digest(self) -> str:

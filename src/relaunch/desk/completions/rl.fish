@@ -24,6 +24,11 @@ function __rl_in
     test "$before[1..$(count $argv)]" = "$argv"
 end
 
+function __rl_second
+    set -l before (__rl_before); or return 1
+    test "$before[1]" = $argv[1]; and test (count $before) -gt 2; and test "$before[-2]" = $argv[2]
+end
+
 function __rl_at
     set -l before (__rl_before); or return 1
     test "$before" = "$argv"
@@ -270,6 +275,8 @@ complete -c rl -n '__rl_in bisect' -l good -x -d 'an older revision, where it pa
 complete -c rl -n '__rl_in bisect' -l bad -x -d 'a newer one, where it fails (HEAD)'
 complete -c rl -n '__rl_in bisect' -l release -x -d 'among the releases of a package'
 complete -c rl -n '__rl_in bisect' -l deps -x -d 'among packages: two locks, or of two trials'
+complete -c rl -n '__rl_in bisect' -l set -xa '(__rl_sets)' -d 'among the lines of two config sets: the old one, the new one'
+complete -c rl -n '__rl_second bisect --set' -xa '(__rl_sets)'
 complete -c rl -n '__rl_in bisect' -s j -l jobs -x -d 'probes at once (1)'
 complete -c rl -n '__rl_in bisect' -l timeout -x -d 'end a probe after 30, 5m or 2h'
 complete -c rl -n '__rl_in bisect' -l match -x -d 'output that is the failure hunted'

@@ -1,4 +1,4 @@
-"""Which of many changes at once made the difference: variables of two environments, packages.
+"""Which of many changes at once made the difference: variables, packages, lines of config sets.
 
 Changes are taken over one after another, in a fixed order: each prefix is a candidate on a line,
 and the search names the change that completes the failure. If that one alone does not do it, it is
@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import time
 
-from relaunch.errors import JournalError, UsageError
+from relaunch.errors import UsageError
 from relaunch.journal import searches
-from relaunch.journal.store import read_json
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.search.line import Side
@@ -23,29 +22,23 @@ from relaunch.session.bisect.in_place import crew_in_place, run_in_place
 from relaunch.session.bisect.remembered import CHANGES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
-from relaunch.session.masks import REDACTED
-from relaunch.session.past import outcome_of
-from relaunch.textfile import read_text
 from relaunch.trial.place.doubts import interpreter
-from relaunch.trial.place.environment import Environments
-from relaunch.trial.place.frozen_packages import Change, changed, read_lock
-from relaunch.trial.place.requirements import Requirements, canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
-    from relaunch.journal.store import Trial
     from relaunch.outcome import Outcome
+    from relaunch.recipe import Recipe
     from relaunch.session.bisect.crew import Crew
     from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event, Request
+    from relaunch.session.place import Place
     from relaunch.session.project import Project
+    from relaunch.trial.place.frozen_packages import Change
 
-_INSTALL_S = 900.0
-_TOOLS = frozenset(("pip", "setuptools", "wheel", "uv"))
-_MOST_TRIALS = 500
+INSTALL_S = 900.0
 
 
 class FoundChanges(Record):
@@ -69,6 +62,12 @@ class Setting(Record):
     without: Collection[str] = ()
     """Variables that are not set."""
     wanted: Wanted = Wanted(rung="")
+    place: Callable[[Recipe, dict[str, str]], Place] | None = None
+    """Prepares where it is run with an environment, if that is not the user's own tree."""
+
+
+def _as_it_is(change: Change) -> Change:
+    return change
 
 
 class Differences(Record):
@@ -80,15 +79,17 @@ class Differences(Record):
     names: tuple[str, str]
     """What a person calls the two."""
     source: tuple[str, ...]
-    """Where it comes from, to find it again: `env` or `deps`, and files."""
-    redact: tuple[str, ...] = ()
-    """Of variables: patterns of names whose values are not shown."""
-
-    def shown(self, change: Change) -> Change:
-        """Return a change as it may be shown."""
-        values = {"old": change.old, "new": change.new}
-        names = [n for n in values if facts.secret_names({change.name: values[n]}, self.redact)]
-        return change.but(**dict.fromkeys(names, REDACTED)) if names else change
+    """Where it comes from, to find it again: `env`, `deps` or `set`, and files or names."""
+    shown: Callable[[Change], Change] = _as_it_is
+    """Returns a change as it may be shown."""
+    secrets: tuple[bytes, ...] = ()
+    """What is in them and must not be kept with the output."""
+    identity: str = ""
+    """What else must be the same for a search to go on."""
+    kept: Mapping[str, Any] = {}
+    """What a search keeps, to go on with the very same."""
+    hint: str = ""
+    """What to type where both do the same."""
 
 
 class ChangeSearch:
@@ -112,7 +113,7 @@ class ChangeSearch:
         self._tell = tell
         env = {**os.environ, **request.recipe.env}
         python = interpreter(request.recipe.argv, env, request.recipe.cwd)
-        self._ladder = Ladder("", python, env, _INSTALL_S)
+        self._ladder = Ladder("", python, env, INSTALL_S)
         self.book = resume or searches.begin(project.home.journal, self._start())
         if resume is not None:
             self._check(resume)
@@ -127,12 +128,18 @@ class ChangeSearch:
             "kind": CHANGES,
             "request": request_json(self.request, self.project.home.project),
             "source": [*self.between.source],
-            "changes": [one.name for one in self.changes],
+            "identity": self._identity(),
+            **self.between.kept,
         }
 
-    def _check(self, resume: searches.Search) -> None:
+    def _identity(self) -> str:
         """A candidate is known by the numbers of its changes: they must be the same."""
-        if resume.start["changes"] != [one.name for one in self.changes]:
+        texts = [text for one in self.changes for text in (one.name, one.old, one.new)]
+        salt = facts.journal_salt(self.project.home.journal)
+        return facts.digest(*texts, self.between.identity, salt=salt)
+
+    def _check(self, resume: searches.Search) -> None:
+        if resume.start.get("identity") != self._identity():
             raise UsageError(
                 f"what differs is not what search {resume.number} began with",
                 hint="begin anew, without --resume",
@@ -151,7 +158,8 @@ class ChangeSearch:
         self._tell(Began(number=number, ends=self._names, commits=count, noun="change"))
         try:
             with driver:
-                hunt = driver.run_ends(_key([]), _key(every), self._names)
+                hint = self.between.hint
+                hunt = driver.run_ends(_key([]), _key(every), self._names, hint)
                 return self._search(hunt, every)
         except Stopped as stop:
             raise stop.nothing_yet from None
@@ -204,7 +212,15 @@ class ChangeSearch:
         recipe = self._ladder.command(self.request.recipe, setting.wanted)
         env = {**os.environ, **recipe.env, **setting.wanted.env, **setting.env, MARKER: marker}
         env = {name: value for name, value in env.items() if name not in setting.without}
-        return run_in_place(recipe, env, folder, self.project.settings.record.redact)
+        secrets = facts.secret_values(env, self.project.settings.record.redact)
+        secrets = (*secrets, *self.between.secrets)
+        if setting.place is None:
+            return run_in_place(recipe, env, folder, secrets)
+        place = setting.place(recipe, env)
+        try:
+            return run_in_place(place.recipe, place.env, folder, secrets, roots=place.roots)
+        finally:
+            place.close()
 
 
 def _key(numbers: Sequence[int]) -> str:
@@ -213,125 +229,3 @@ def _key(numbers: Sequence[int]) -> str:
 
 def _numbers(key: str) -> list[int]:
     return [int(one) for one in key.split(",") if one]
-
-
-# --- variables
-
-
-def read_env(path: str) -> dict[str, str]:
-    """Read `NAME=VALUE` lines, as of `env > good.env`."""
-    try:
-        lines = read_text(path).splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", hint=f"env > {path}") from None
-    found = {}
-    for line in lines:
-        name, equals, value = line.removeprefix("export ").partition("=")
-        if equals and name.strip() and not line.lstrip().startswith("#"):
-            found[name.strip()] = value.strip().strip("\"'")
-    return found
-
-
-def variables(project: Project, good: str, bad: str) -> Differences:
-    """Return what differs between two files of variables."""
-    old, new = read_env(good), read_env(bad)
-    found = changed(old, new)
-    if not found:
-        raise UsageError(f"{good} and {bad} set the same", hint=f"env > {bad}")
-
-    def apply(numbers: frozenset[int]) -> Setting:
-        taken = [one for number, one in enumerate(found) if number in numbers]
-        env = {**old, **{one.name: one.new for one in taken if one.name in new}}
-        gone = {one.name for one in taken if one.name not in new}
-        gone |= {
-            one.name
-            for number, one in enumerate(found)
-            if number not in numbers and one.name not in old
-        }
-        return Setting(env={n: v for n, v in env.items() if n not in gone}, without=gone)
-
-    return Differences(
-        changes=tuple(found),
-        apply=apply,
-        names=(good, bad),
-        source=("env", good, bad),
-        redact=tuple(project.settings.record.redact),
-    )
-
-
-# --- packages
-
-
-def packages(project: Project, request: Request, *files: str) -> Differences:
-    """Return which packages differ.
-
-    `files` are two lock files or lists of pins; without them, the last trial of the command that
-    passed and the first one after it that failed tell what was installed.
-    """
-    old, new = _packages_of(project, request, files)
-    found = [one for one in changed(old, new) if one.name not in _TOOLS]
-    if not found:
-        raise UsageError("no package differs", hint="rl bisect --deps good.txt bad.txt -- CMD")
-    env = {**os.environ, **request.recipe.env}
-    python = interpreter(request.recipe.argv, env, request.recipe.cwd)
-    if python is None:
-        raise UsageError(
-            f"`{request.recipe.argv[0]}` is not run by a Python that is known here",
-            hint="rl bisect --deps -- python my.py",
-        )
-    parent = os.path.join(project.home.journal, "environments")
-    environments = Environments(parent, python.executable, env=env, limit_s=_INSTALL_S)
-
-    def apply(numbers: frozenset[int]) -> Setting:
-        versions = {**old}
-        for number, one in enumerate(found):
-            versions[one.name] = one.new if number in numbers else one.old
-        pins = [f"{name}=={version}" for name, version in versions.items() if version]
-        needs = Requirements(needs=tuple(sorted(pins)))
-        made = environments.for_requirements(needs, alone=True)
-        return Setting(wanted=Wanted(rung="packages", env=made.env, python=made.python))
-
-    names = (files[0], files[1]) if files else ("passed", "failed")
-    return Differences(changes=tuple(found), apply=apply, names=names, source=("deps", *files))
-
-
-def _packages_of(
-    project: Project, request: Request, files: Sequence[str]
-) -> tuple[dict[str, str], dict[str, str]]:
-    if files:
-        try:
-            texts = [(read_text(path), path) for path in files]
-        except OSError as error:
-            where = error.filename or files[0]
-            raise UsageError(f"cannot read {where}: {error.strerror}", hint="pip freeze") from None
-        old, new = (read_lock(text, path) for text, path in texts)
-        return old, new
-    return _of_trials(project, list(request.recipe.argv))
-
-
-def _of_trials(project: Project, command: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    passed: Trial | None = None
-    failed: Trial | None = None
-    for trial_id in project.journal.ids()[-_MOST_TRIALS:]:
-        try:
-            trial = project.journal.load(trial_id)
-        except JournalError:
-            continue
-        if trial.end is None or trial.start.get("command") != command:
-            continue
-        if outcome_of(trial.end).passed:
-            passed, failed = trial, None
-        elif failed is None:
-            failed = trial
-    if passed is None or failed is None:
-        raise UsageError(
-            "no trial of this command passed, and then one failed: name both lists of packages",
-            hint="rl bisect --deps good.txt bad.txt -- CMD",
-        )
-    return _installed(project, passed), _installed(project, failed)
-
-
-def _installed(project: Project, trial: Trial) -> dict[str, str]:
-    key = trial.start.get("packages", "")
-    found = read_json(os.path.join(project.home.journal, "packages", f"{key}.json")) or {}
-    return {canonical(name): str(version) for name, version in found.items()}

@@ -104,14 +104,14 @@ class Driver:
 
     # --- both ends
 
-    def run_ends(self, old: str, new: str, names: tuple[str, str]) -> Hunt:
-        """Run both ends, and learn from them what is hunted."""
+    def run_ends(self, old: str, new: str, names: tuple[str, str], hint: str = "") -> Hunt:
+        """Run both ends, and learn from them what is hunted; `hint` is for ends that are alike."""
         wanted = max(1, self.request.ends)
         self._run_all([end for end in (old, new) for _ in range(self._due(end, wanted))])
         while True:
             ends = self._typical(old, is_new=False), self._typical(new, is_new=True)
             try:
-                hunt = hunt_of(*ends, names)
+                hunt = hunt_of(*ends, names, hint)
                 break
             except NotReproduced as error:
                 if not self._is_rare or len(self.seen[new]) >= _MOST_ENDS:

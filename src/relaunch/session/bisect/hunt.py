@@ -49,13 +49,13 @@ class Hunt(Record):
         )
 
 
-def hunt_of(old: Outcome, new: Outcome, names: tuple[str, str]) -> Hunt:
+def hunt_of(old: Outcome, new: Outcome, names: tuple[str, str], hint: str = "") -> Hunt:
     """Learn from both ends what is hunted, and in which direction."""
     if old.passed and new.signature is not None and not new.not_started:
         return Hunt(failure=new.signature)
     if new.passed and old.signature is not None and not old.not_started:
         return Hunt(failure=old.signature, is_reversed=True)
-    raise NotReproduced(_refusal(old, new, names), hint=_hint(old, new, names))
+    raise NotReproduced(_refusal(old, new, names), hint=_hint(old, new, names, hint))
 
 
 def _refusal(old: Outcome, new: Outcome, names: tuple[str, str]) -> str:
@@ -67,9 +67,11 @@ def _refusal(old: Outcome, new: Outcome, names: tuple[str, str]) -> str:
     return f"both ends fail: {names[0]}: {seen[0]}; {names[1]}: {seen[1]}"
 
 
-def _hint(old: Outcome, new: Outcome, names: tuple[str, str]) -> str:
+def _hint(old: Outcome, new: Outcome, names: tuple[str, str], hint: str) -> str:
     if old.exit_code == 127 or new.exit_code == 127:
         return "name the program by its whole path, or activate its environment"
+    if hint:
+        return hint
     if old.passed and new.passed:
         return "rl bisect --bad REVISION, or repeat it: --ends 5"
     return f"rl bisect --good OLDER --bad {names[1]}"

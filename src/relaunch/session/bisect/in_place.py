@@ -8,7 +8,6 @@ from relaunch.errors import RelaunchError
 from relaunch.journal.output import OutputWriter
 from relaunch.jsontext import dumps
 from relaunch.outcome import Outcome
-from relaunch.session import facts
 from relaunch.session.bisect.crew import Crew
 from relaunch.session.past import outcome_json
 from relaunch.trial.engine import World, run_trial
@@ -45,13 +44,17 @@ def crew_in_place(run: Callable[[str, str, str], Outcome], book: Search, *, jobs
 
 
 def run_in_place(
-    recipe: Recipe, env: Mapping[str, str], folder: str, redact: Sequence[str]
+    recipe: Recipe,
+    env: Mapping[str, str],
+    folder: str,
+    secrets: Sequence[bytes],
+    roots: Sequence[str] = (),
 ) -> Outcome:
-    """Run a recipe quietly; what it writes goes to `folder`."""
+    """Run a recipe quietly; what it writes goes to `folder`, without the secrets."""
     reports = os.path.join(folder, "reports")
     os.makedirs(reports, mode=0o700, exist_ok=True)
-    secrets = forms(facts.secret_values(env, redact))
-    world = World(env=env, reports=reports, project=(recipe.cwd,), secrets=secrets, quiet=True)
+    project = tuple(roots) or (recipe.cwd,)
+    world = World(env=env, reports=reports, project=project, secrets=forms(secrets), quiet=True)
     writer = OutputWriter(folder)
     try:
         return run_trial(recipe, world, record=writer.chunk).outcome

@@ -15,6 +15,7 @@ from relaunch.journal import searches
 from relaunch.proc.capture import capture
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
+from relaunch.session import facts
 from relaunch.session.bisect.driver import Driver, Stopped
 from relaunch.session.bisect.in_place import crew_in_place, run_in_place
 from relaunch.session.bisect.remembered import RELEASES, request_json
@@ -193,7 +194,8 @@ class ReleaseSearch:
         wanted = Wanted(rung="", env=made.env, python=made.python)
         recipe = self._ladder.command(self.request.recipe, wanted)
         env = {**os.environ, **recipe.env, **made.env, MARKER: marker}
-        return run_in_place(recipe, env, folder, self.project.settings.record.redact)
+        secrets = facts.secret_values(env, self.project.settings.record.redact)
+        return run_in_place(recipe, env, folder, secrets)
 
 
 def tags_of(repo: Repository, package: str, versions: tuple[str, str]) -> tuple[str, str] | None:

@@ -208,6 +208,26 @@ def copy_into(sets: ConfigSets, name: str, root: str) -> None:
         _copy(os.path.realpath(os.path.join(os.path.dirname(link), target)), place)
 
 
+def own_folder(root: str, folder: str) -> None:
+    """Make a folder of a copy at `root` its own where it is shared: a link to the project's.
+
+    Else a link that is turned in it would be the user's. What is in the folder stays shared.
+    """
+    inner = os.path.relpath(folder, root)
+    top = os.path.realpath(root)
+    place = root
+    for name in [] if inner == "." else inner.split(os.sep):
+        place = os.path.join(place, name)
+        if not os.path.islink(place) or f"{os.path.realpath(place)}/".startswith(f"{top}/"):
+            continue
+        shared = os.path.realpath(place)
+        os.unlink(place)
+        os.mkdir(place)
+        for entry in os.listdir(shared) if os.path.isdir(shared) else ():
+            os.symlink(os.path.join(shared, entry), os.path.join(place, entry))
+    os.makedirs(folder, exist_ok=True)
+
+
 def tracked_by_git(project: str, link: str) -> bool:
     """Tell whether git tracks the link's path as a file or folder, which a link would replace."""
     listed = capture(("git", "-C", project, "ls-files", "-s", "--", link))

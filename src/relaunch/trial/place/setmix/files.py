@@ -8,6 +8,7 @@ import stat
 
 from relaunch.record import Record
 from relaunch.trial.place.checkouts.index import time_of_content
+from relaunch.trial.place.setedit import discard, own_folder
 from relaunch.trial.place.sets import targets_for
 
 TYPE_CHECKING = False
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from relaunch.trial.place.sets import ConfigSets
 
 _BIG = 1 << 20
+_MIX = ".mixed"
+"""The name of a mix, which no set can have."""
 _NOT_OURS = ("__pycache__", ".git")
 
 
@@ -122,3 +125,30 @@ def _write(entry: Entry, path: str) -> None:
             os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode | 0o111)
     when = time_of_content(entry.data)
     os.utime(path, ns=(when, when))
+
+
+class MixedSet(Record):
+    """Files that belong behind links."""
+
+    sets: ConfigSets
+    """Only the links that lead to them."""
+    entries: Mapping[str, Entry]
+
+    def put_into(self, root: str) -> None:
+        """Let the links of a copy of the project at `root` lead to these files.
+
+        They lie where a set would, so that what they name relative to themselves is there too.
+        """
+        for link in self.sets.links:
+            shown = os.path.relpath(link.link, self.sets.project)
+            variant = os.path.relpath(link.variant(_MIX), self.sets.project)
+            place, lies = os.path.join(root, shown), os.path.join(root, variant)
+            own_folder(root, os.path.dirname(place))
+            discard(place)
+            if variant.startswith(os.pardir + os.sep):
+                write_entries(self.entries, shown, place)
+                continue
+            own_folder(root, os.path.dirname(lies))
+            discard(lies)
+            write_entries(self.entries, shown, lies)
+            os.symlink(os.path.relpath(lies, os.path.dirname(place)), place)

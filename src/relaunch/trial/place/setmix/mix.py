@@ -28,8 +28,7 @@ _BLANK = "(blank)"
 
 
 class SetChange(Change):
-    """A key, a line, some lines or a file that two sets do not have alike; `old` and `new` are its
-    text."""
+    """A key, a line, some lines or a file that two sets do not have alike, and its texts."""
 
     file: str
     """As a program sees it."""
@@ -38,6 +37,9 @@ class SetChange(Change):
     old_line: int = 0
     """From 1; 0 where there is none."""
     new_line: int = 0
+    old_file: str = ""
+    """Where it really lies, behind the link; empty where it is not there."""
+    new_file: str = ""
 
 
 class SetMix:

@@ -1,0 +1,102 @@
+"""What differs between two lists of packages: each probe has an environment of its own."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import JournalError, UsageError
+from relaunch.journal.store import read_json
+from relaunch.session.bisect.changes import INSTALL_S, Differences, Setting
+from relaunch.session.bisect.repair import Wanted
+from relaunch.session.past import outcome_of
+from relaunch.textfile import read_text
+from relaunch.trial.place.doubts import interpreter
+from relaunch.trial.place.environment import Environments
+from relaunch.trial.place.frozen_packages import changed, read_lock
+from relaunch.trial.place.requirements import Requirements, canonical
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from relaunch.journal.store import Trial
+    from relaunch.session.bisect.told import Request
+    from relaunch.session.project import Project
+
+_TOOLS = frozenset(("pip", "setuptools", "wheel", "uv"))
+_MOST_TRIALS = 500
+
+
+def packages(project: Project, request: Request, *files: str) -> Differences:
+    """Return which packages differ.
+
+    `files` are two lock files or lists of pins; without them, the last trial of the command that
+    passed and the first one after it that failed tell what was installed.
+    """
+    old, new = _packages_of(project, request, files)
+    found = [one for one in changed(old, new) if one.name not in _TOOLS]
+    if not found:
+        raise UsageError("no package differs", hint="rl bisect --deps good.txt bad.txt -- CMD")
+    env = {**os.environ, **request.recipe.env}
+    python = interpreter(request.recipe.argv, env, request.recipe.cwd)
+    if python is None:
+        raise UsageError(
+            f"`{request.recipe.argv[0]}` is not run by a Python that is known here",
+            hint="rl bisect --deps -- python my.py",
+        )
+    parent = os.path.join(project.home.journal, "environments")
+    environments = Environments(parent, python.executable, env=env, limit_s=INSTALL_S)
+
+    def apply(numbers: frozenset[int]) -> Setting:
+        versions = {**old}
+        for number, one in enumerate(found):
+            versions[one.name] = one.new if number in numbers else one.old
+        pins = [f"{name}=={version}" for name, version in versions.items() if version]
+        needs = Requirements(needs=tuple(sorted(pins)))
+        made = environments.for_requirements(needs, alone=True)
+        return Setting(wanted=Wanted(rung="packages", env=made.env, python=made.python))
+
+    names = (files[0], files[1]) if files else ("passed", "failed")
+    return Differences(changes=tuple(found), apply=apply, names=names, source=("deps", *files))
+
+
+def _packages_of(
+    project: Project, request: Request, files: Sequence[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    if files:
+        try:
+            texts = [(read_text(path), path) for path in files]
+        except OSError as error:
+            where = error.filename or files[0]
+            raise UsageError(f"cannot read {where}: {error.strerror}", hint="pip freeze") from None
+        old, new = (read_lock(text, path) for text, path in texts)
+        return old, new
+    return _of_trials(project, list(request.recipe.argv))
+
+
+def _of_trials(project: Project, command: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    passed: Trial | None = None
+    failed: Trial | None = None
+    for trial_id in project.journal.ids()[-_MOST_TRIALS:]:
+        try:
+            trial = project.journal.load(trial_id)
+        except JournalError:
+            continue
+        if trial.end is None or trial.start.get("command") != command:
+            continue
+        if outcome_of(trial.end).passed:
+            passed, failed = trial, None
+        elif failed is None:
+            failed = trial
+    if passed is None or failed is None:
+        raise UsageError(
+            "no trial of this command passed, and then one failed: name both lists of packages",
+            hint="rl bisect --deps good.txt bad.txt -- CMD",
+        )
+    return _installed(project, passed), _installed(project, failed)
+
+
+def _installed(project: Project, trial: Trial) -> dict[str, str]:
+    key = trial.start.get("packages", "")
+    found = read_json(os.path.join(project.home.journal, "packages", f"{key}.json")) or {}
+    return {canonical(name): str(version) for name, version in found.items()}

@@ -1,0 +1,167 @@
+"""What differs between two config sets, key by key; each probe has a mix in a copy of the code.
+
+So the user's links and sets stay as they are, and several probes can run at once. A copy has what
+git ignores by links: data is found there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from relaunch.errors import UsageError
+from relaunch.journal.snapshot.code import from_json
+from relaunch.session import facts
+from relaunch.session.attempt import code_json
+from relaunch.session.bisect.changes import Differences, Setting
+from relaunch.session.masks import REDACTED, mask_text
+from relaunch.session.place import Place
+from relaunch.session.sets import named_sets, project_sets
+from relaunch.session.take_code import take_code
+from relaunch.trial.place.doubts import interpreter
+from relaunch.trial.place.frozen_packages import Change
+from relaunch.trial.place.setmix.files import MixedSet, read_entries, variant_of
+from relaunch.trial.place.setmix.mix import SetChange, SetMix
+from relaunch.trial.place.sets import targets_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from relaunch.journal.snapshot.code import Code
+    from relaunch.recipe import Recipe
+    from relaunch.session.bisect.told import Request
+    from relaunch.session.project import Project
+    from relaunch.trial.place.setmix.files import Entry
+    from relaunch.trial.place.sets import ConfigSets
+
+_PAIR = re.compile(
+    r"""(?P<head>(?P<name>[A-Za-z_][\w.-]*)["']?[ \t]*[:=][ \t]*)"""
+    r"""(?:"(?P<two>(?:[^"\\\n]|\\.)*)"|'(?P<one>[^'\n]*)'|(?P<bare>[^\s"',}\]#][^\n,}\]]*))"""
+)
+"""`name: value`, `"name": "value"`, `NAME=value`."""
+
+
+def between_sets(
+    project: Project, request: Request, one: str, other: str, kept: Mapping[str, Any]
+) -> Differences:
+    """Return in what two sets differ; `kept` is of the search that goes on, if one does."""
+    old, new = (_named(project, word) for word in (one, other))
+    found = project_sets(project)
+    sets = found.but(
+        links=tuple(link for link in found.links if _is_used(found, link.link, old, new))
+    )
+    entries = read_entries(sets, old), read_entries(sets, new)
+    mix = SetMix(*entries)
+    changes = [_placed(change, sets, old, new) for change in mix.changes]
+    flagged = len(changes) if sets.flag and old != new else -1
+    """The number of the change that is the variable's."""
+    if flagged >= 0:
+        changes.append(Change(name=sets.flag, old=old, new=new))
+    if not changes:
+        raise UsageError(f"sets {old} and {new} are the same", hint=f"rl set diff {old} {new}")
+    python = interpreter(
+        request.recipe.argv, {**os.environ, **request.recipe.env}, request.recipe.cwd
+    )
+    code = _code(project, request, kept) if sets.links else None
+    redact = project.settings.record.redact
+
+    def apply(numbers: frozenset[int]) -> Setting:
+        env = {sets.flag: new if flagged in numbers else old} if sets.flag else {}
+        if code is None:
+            return Setting(env=env)
+        chosen = [number for number in numbers if number != flagged]
+        mixed = MixedSet(sets=sets, entries=mix.entries(chosen))
+
+        def place(recipe: Recipe, env: dict[str, str]) -> Place:
+            found = Place(project, recipe.but(frozen=True, config_set=""), tell=lambda _: None)
+            found.env = env
+            try:
+                found.freeze(code, python, mix=mixed)
+            except BaseException:
+                found.close()
+                raise
+            return found
+
+        return Setting(env=env, place=place)
+
+    texts = [text for change in mix.changes for text in (change.old, change.new)]
+    command = " ".join(request.recipe.argv)
+    return Differences(
+        changes=tuple(changes),
+        apply=apply,
+        names=(old, new),
+        source=("set", old, new),
+        shown=lambda change: _shown(change, redact),
+        secrets=tuple(value.encode() for text in texts for value in _secrets(text, redact)),
+        identity=facts.digest(*(text for side in entries for text in _identity(side))),
+        kept={"code": code_json(code)} if code is not None else {},
+        hint=f"rl -s {old},{new} -- {command}",
+    )
+
+
+def _named(project: Project, word: str) -> str:
+    names = named_sets(project, [word])
+    if len(names) != 1:
+        raise UsageError(
+            f"--set {word}: one set, not {len(names)}", hint="rl bisect --set base bf16 -- CMD"
+        )
+    return names[0]
+
+
+def _is_used(sets: ConfigSets, link: str, old: str, new: str) -> bool:
+    """Tell whether both sets have something behind a link; else it stays as it is."""
+    return all(link in targets_for(sets, name) for name in (old, new))
+
+
+def _code(project: Project, request: Request, kept: Mapping[str, Any]) -> Code:
+    """Return the code of the search that goes on, or take it now."""
+    if "code" in kept:
+        return from_json(kept["code"])
+    recipe = request.recipe
+    env = {**os.environ, **recipe.env}
+    return take_code(project, recipe, env, interpreter(recipe.argv, env, recipe.cwd))
+
+
+def _identity(entries: Mapping[str, Entry]) -> Iterator[str]:
+    for path, entry in entries.items():
+        data = entry.data if entry.data is not None else entry.stamp.encode()
+        yield from (path, data.decode("utf-8", "surrogateescape"))
+
+
+def _placed(change: SetChange, sets: ConfigSets, old: str, new: str) -> Change:
+    """Name the files that a person edits, behind the link."""
+    return change.but(
+        old_file=variant_of(sets, old, change.file) if change.old else "",
+        new_file=variant_of(sets, new, change.file) if change.new else "",
+    )
+
+
+# --- what may be shown
+
+
+def _shown(change: Change, redact: Sequence[str]) -> Change:
+    if not isinstance(change, SetChange):
+        return change
+    key = change.key.rpartition(".")[2].partition("[")[0]
+
+    def shown(text: str) -> str:
+        secrets = _secrets(text, redact)
+        if not secrets and facts.secret_names({key: text}, redact):
+            return REDACTED
+        for value in secrets:
+            text = text.replace(value, REDACTED)
+        return mask_text(text, ())
+
+    return change.but(old=shown(change.old), new=shown(change.new))
+
+
+def _secrets(text: str, redact: Sequence[str]) -> list[str]:
+    """Return the values in a text whose names say that they are secret, longest first."""
+    found = []
+    for pair in _PAIR.finditer(text):
+        value = (pair["two"] or pair["one"] or pair["bare"] or "").strip()
+        if facts.secret_names({pair["name"].rpartition(".")[2]: value}, redact):
+            found.append(value)
+    return sorted(found, key=len, reverse=True)
