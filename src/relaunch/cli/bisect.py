@@ -48,6 +48,8 @@ def arguments(parser: ArgumentParser) -> None:
     add("--deps", nargs="*", metavar="LOCK", help="among packages: two locks, or of two trials")
     add("--set", nargs="+", metavar="SET", default=[],
         help="among the lines of two config sets: the old one, the new one")  # fmt: skip
+    add("--here", action="store_true", help="with --set: in your own tree, not in copies")
+    add("--keep", metavar="NAME", default="", help="with --set: make the answer a set")
     add("-j", "--jobs", type=int, default=1, metavar="N", help="probes at once (1)")
     add("--timeout", metavar="TIME", help="end a probe after 30, 5m or 2h")
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
@@ -159,6 +161,12 @@ def _check(args: Namespace) -> None:
         raise UsageError(
             f"--confidence {args.confidence:g}: between 0.5 and 1", hint="--confidence 0.99"
         )
+    if (args.here or args.keep) and not args.set:
+        raise UsageError(
+            "--here and --keep go with --set", hint="rl bisect --set base bf16 --here -- CMD"
+        )
+    if args.here and args.jobs > 1:
+        raise UsageError("--here runs one probe at a time", hint="rl bisect --here -j 1 ...")
     if args.ends < 1 or args.confirm < 0:
         raise UsageError("--ends is at least 1, --confirm at least 0", hint="rl bisect --help")
 
@@ -182,7 +190,7 @@ def _source(args: Namespace) -> list[str]:
     if files:
         return ["env", *files]
     if args.set:
-        return ["set", *_two_sets(args.set)]
+        return ["set", *_two_sets(args.set), *(["here"] if args.here else [])]
     if args.deps is None:
         return []
     if len(args.deps) not in (0, 2):

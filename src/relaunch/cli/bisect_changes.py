@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from relaunch.cli import draw
+from relaunch.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,16 +34,21 @@ def among_changes(
     from relaunch.session.bisect.changes import ChangeSearch
 
     between = _between(project, request, source, resume.start if resume else {})
+    if args.keep:
+        _check_keep(project, between, args.keep)
     search = ChangeSearch(project, request, between, tell=live.tell, resume=resume)
     try:
         found = search.run()
     finally:
         live.close()
+    if args.keep and found.is_found and between.keep:
+        between.keep(args.keep, found.numbers)
+    check = _check(between, found, request, args.keep)
     if args.json:
-        draw.say_json("bisect-changes", as_json(found))
+        draw.say_json("bisect-changes", {**as_json(found), "check": check})
     else:
         pen = draw.pen(sys.stdout, args.color)
-        draw.say("\n".join(_lines(found, _check(between, found, request), pen)) + "\n")
+        draw.say("\n".join(_lines(found, check, pen)) + "\n")
     if found.stopped == "interrupted":
         return INTERRUPTED
     return SURE if found.is_found else NOT_SURE
@@ -59,17 +65,33 @@ def _between(
     if kind == "set":
         from relaunch.session.bisect.set_changes import between_sets
 
-        return between_sets(project, request, names[0], names[1], kept)
+        return between_sets(project, request, names, kept)
     from relaunch.session.bisect.packages import packages
 
     return packages(project, request, *names)
 
 
-def _check(between: Differences, found: FoundChanges, request: Request) -> str:
+def _check_keep(project: Project, between: Differences, name: str) -> None:
+    """Refuse a name that cannot be kept before anything is run."""
+    from relaunch.session.sets import project_sets
+    from relaunch.trial.place.setedit import check_name
+    from relaunch.trial.place.sets import set_names
+
+    check_name(name)
+    if between.keep is None:
+        raise UsageError(
+            "--keep makes a config set of lines: there are none", hint="without --keep"
+        )
+    if name in set_names(project_sets(project)):
+        raise UsageError(f"--keep {name}: there is such a set", hint="rl set ls")
+
+
+def _check(between: Differences, found: FoundChanges, request: Request, kept: str) -> str:
     """Return the command that shows the answer again; nothing where there is none."""
-    if between.source[0] != "set" or not found.is_found:
+    if between.keep is None or not found.is_found:
         return ""
-    return ""
+    run = f"rl -s {kept or 'NAME'} -- {draw.quoted([*request.recipe.argv])}"
+    return run if kept else f"rl bisect --resume --keep NAME && {run}"
 
 
 def _lines(found: FoundChanges, check: str, pen: draw.Pen) -> list[str]:

@@ -29,6 +29,7 @@ class Live:
         self._lines = Lines(pen)
         self._names = ("", "")
         self._is_reversed = False
+        self._noun = "commit"
 
     def tell(self, event: Event) -> None:
         """Show an event."""
@@ -36,7 +37,7 @@ class Live:
         if self._quiet:
             return
         if isinstance(event, Began):
-            self._names = event.ends
+            self._names, self._noun = event.ends, event.noun
             commits = draw.plural(event.commits, event.noun)
             say(f"rl: search {event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
             for note in event.notes:
@@ -59,7 +60,7 @@ class Live:
         self._lines.draw(
             diagram(state, self._names, width, pen, is_reversed=self._is_reversed),
             chart(state, self._names, width, pen),
-            draw.clip(words(state), width, utf8=pen.utf8),
+            draw.clip(words(state, self._noun), width, utf8=pen.utf8),
         )
 
 
@@ -109,10 +110,10 @@ def _cell(place: int, size: int, room: int) -> int:
     return min(room - 1, place * (room - 1) // max(1, size))
 
 
-def words(state: State) -> str:
+def words(state: State, noun: str = "commit") -> str:
     """Say what is left to do."""
     inside = f"inside {state.inside}: " if state.inside else ""
-    left = f"{draw.plural(state.left, 'commit')} left"
+    left = f"{draw.plural(state.left, noun)} left"
     more = f"about {state.expected} more" if state.expected else "confirming"
     time_left = f", {draw.duration(state.seconds_left)}" if state.expected else ""
     return f"{inside}{left}, {draw.plural(state.runs, 'run')} done, {more}{time_left}"

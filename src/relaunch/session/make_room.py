@@ -6,7 +6,7 @@ Trials go first and code after them: a kill in between leaves code of no trial, 
 from __future__ import annotations
 
 from relaunch.errors import RelaunchError
-from relaunch.journal import keep
+from relaunch.journal import keep, searches
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -60,6 +60,10 @@ def _pack(home: Home, journal: Journal) -> str:
             code = journal.load(trial_id).start.get("code")
             if code:
                 codes.append(from_json(code))
+        for number in searches.numbers(journal.home):  # those that may go on need theirs
+            search = searches.load(journal.home, number)
+            if search.end is None and "code" in search.start:
+                codes.append(from_json(search.start["code"]))
         collect(home, codes)
     except RelaunchError as error:
         return error.message  # an unreadable trial may need any of the code

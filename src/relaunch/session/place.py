@@ -38,6 +38,7 @@ class Place:
         self.roots: tuple[str, ...] = (project.home.project,)
         """Where the user's own code lies in this world."""
         self._copy: FrozenCopy | None = None
+        self._mix: MixedSet | None = None
         self._held: HeldSet | None = None
         self._sets = _sets_of(project, recipe.config_set)
         if self._sets is None:
@@ -89,6 +90,7 @@ class Place:
         copy = frozen_copy(self.project.home, code)
         self._copy = copy
         if mix is not None:
+            self._mix = mix
             mix.put_into(copy.path)
         elif self._sets is not None and self._sets.links and self.recipe.config_set:
             self._put_set_into(copy, self._sets, self.recipe.config_set)
@@ -159,6 +161,8 @@ class Place:
             self._held.__exit__(None, None, None)
             self._held = None
         if self._copy is not None:
+            if self._mix is not None:
+                self._mix.take_out(self._copy.path)
             self._copy.close()
             self._copy = None
 

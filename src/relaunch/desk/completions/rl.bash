@@ -152,7 +152,7 @@ _rl() {
         esac
         ;;
     bisect)
-        options='-h --help --good --bad --release --deps --set -j --jobs --timeout --match --env --build --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --resume --undo --log --json --color --'
+        options='-h --help --good --bad --release --deps --set --here --keep -j --jobs --timeout --match --env --build --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --resume --undo --log --json --color --'
         if [[ $cur != -* && ${COMP_WORDS[COMP_CWORD-2]} == --set ]]; then values=sets; fi
         case $prev in
         --good) values='text' ;;
@@ -160,6 +160,7 @@ _rl() {
         --release) values='text' ;;
         --deps) values='text' ;;
         --set) values='sets' ;;
+        --keep) values='text' ;;
         -j|--jobs) values='text' ;;
         --timeout) values='text' ;;
         --match) values='text' ;;

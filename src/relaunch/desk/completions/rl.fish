@@ -277,6 +277,8 @@ complete -c rl -n '__rl_in bisect' -l release -x -d 'among the releases of a pac
 complete -c rl -n '__rl_in bisect' -l deps -x -d 'among packages: two locks, or of two trials'
 complete -c rl -n '__rl_in bisect' -l set -xa '(__rl_sets)' -d 'among the lines of two config sets: the old one, the new one'
 complete -c rl -n '__rl_second bisect --set' -xa '(__rl_sets)'
+complete -c rl -n '__rl_in bisect' -l here -d 'with --set: in your own tree, not in copies'
+complete -c rl -n '__rl_in bisect' -l keep -x -d 'with --set: make the answer a set'
 complete -c rl -n '__rl_in bisect' -s j -l jobs -x -d 'probes at once (1)'
 complete -c rl -n '__rl_in bisect' -l timeout -x -d 'end a probe after 30, 5m or 2h'
 complete -c rl -n '__rl_in bisect' -l match -x -d 'output that is the failure hunted'

@@ -154,12 +154,29 @@ def _update(home: Home, folder: str, copy: FrozenCopy) -> None:
         _clean(home, root, place, index, keep)
         if root.tree:
             missing += write_root(home, root, place, index)
+            _lead_out(home, root, place, index)
         shared, absent = _link(home, root, place)
         linked += shared
         missing += absent
     copy.linked = tuple(linked)
     copy.missing = tuple(missing)
     write_json(state, {place: root.path for root, place in copy._pairs})
+
+
+def _lead_out(home: Home, root: Root, place: str, index: str) -> None:
+    """Let links that lead out of the root, as `data -> ../data`, lead where they do from there."""
+    repo = repository_of(home, root)
+    listed = repo.must(place, "ls-files", "-z", "-s", index=index, borrow=borrowed_by(root))
+    for line in os.fsdecode(listed).split("\0"):
+        if not line.startswith("120000 "):
+            continue
+        path = line.partition("\t")[2]
+        link = os.path.join(place, path)
+        target = os.readlink(link) if os.path.islink(link) else os.sep
+        inner = os.path.normpath(os.path.join(os.path.dirname(path), target))
+        if not os.path.isabs(target) and inner.split(os.sep)[0] == os.pardir:
+            os.unlink(link)
+            os.symlink(os.path.normpath(os.path.join(root.path, inner)), link)
 
 
 def _index(folder: str, place: str) -> str:

@@ -23,20 +23,32 @@ from relaunch.session.bisect.remembered import CHANGES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
 from relaunch.trial.place.doubts import interpreter
+from relaunch.trial.place.hold import repair_sets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from relaunch.outcome import Outcome
     from relaunch.recipe import Recipe
     from relaunch.session.bisect.crew import Crew
     from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event, Request
-    from relaunch.session.place import Place
     from relaunch.session.project import Project
     from relaunch.trial.place.frozen_packages import Change
+
+    class Prepared(Protocol):
+        """A place that is ready to run in, until it is closed."""
+
+        @property
+        def recipe(self) -> Recipe: ...
+        @property
+        def env(self) -> Mapping[str, str]: ...
+        @property
+        def roots(self) -> tuple[str, ...]: ...
+        def close(self) -> None: ...
+
 
 INSTALL_S = 900.0
 
@@ -46,6 +58,8 @@ class FoundChanges(Record):
 
     changes: tuple[Change, ...]
     """Those without which the failure does not show."""
+    numbers: frozenset[int]
+    """Which of all changes these are."""
     is_found: bool
     hunt: Hunt
     suspects: tuple[tuple[Change, float], ...]
@@ -62,7 +76,7 @@ class Setting(Record):
     without: Collection[str] = ()
     """Variables that are not set."""
     wanted: Wanted = Wanted(rung="")
-    place: Callable[[Recipe, dict[str, str]], Place] | None = None
+    place: Callable[[Recipe, dict[str, str]], Prepared] | None = None
     """Prepares where it is run with an environment, if that is not the user's own tree."""
 
 
@@ -90,6 +104,8 @@ class Differences(Record):
     """What a search keeps, to go on with the very same."""
     hint: str = ""
     """What to type where both do the same."""
+    keep: Callable[[str, frozenset[int]], object] | None = None
+    """Makes what runs with these changes stay, under a name."""
 
 
 class ChangeSearch:
@@ -163,6 +179,8 @@ class ChangeSearch:
                 return self._search(hunt, every)
         except Stopped as stop:
             raise stop.nothing_yet from None
+        finally:
+            repair_sets(self.project.home.journal)  # a probe that was ended may have moved links
 
     def _search(self, hunt: Hunt, rest: list[int]) -> FoundChanges:
         needed: list[int] = []
@@ -194,6 +212,7 @@ class ChangeSearch:
             self.book.finish({"changes": [one.name for one in changes]})
         return FoundChanges(
             changes=changes,
+            numbers=frozenset(needed),
             is_found=not suspects and bool(changes),
             hunt=hunt,
             suspects=tuple((show(change), chance) for change, chance in suspects),

@@ -1,7 +1,8 @@
 """What differs between two config sets, key by key; each probe has a mix in a copy of the code.
 
 So the user's links and sets stay as they are, and several probes can run at once. A copy has what
-git ignores by links: data is found there.
+git ignores by links: data is found there. What lies outside of the project and is named relative to
+it is not: then the mix is put into the user's own tree, as `rl -s` does with a set.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from relaunch.session.take_code import take_code
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.frozen_packages import Change
 from relaunch.trial.place.setmix.files import MixedSet, read_entries, variant_of
+from relaunch.trial.place.setmix.held import HeldMix, keep_mix
 from relaunch.trial.place.setmix.mix import SetChange, SetMix
 from relaunch.trial.place.sets import targets_for
 
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
 
     from relaunch.journal.snapshot.code import Code
     from relaunch.recipe import Recipe
+    from relaunch.session.bisect.changes import Prepared
     from relaunch.session.bisect.told import Request
     from relaunch.session.project import Project
     from relaunch.trial.place.setmix.files import Entry
     from relaunch.trial.place.sets import ConfigSets
 
+HERE = "here"
 _PAIR = re.compile(
     r"""(?P<head>(?P<name>[A-Za-z_][\w.-]*)["']?[ \t]*[:=][ \t]*)"""
     r"""(?:"(?P<two>(?:[^"\\\n]|\\.)*)"|'(?P<one>[^'\n]*)'|(?P<bare>[^\s"',}\]#][^\n,}\]]*))"""
@@ -44,61 +48,104 @@ _PAIR = re.compile(
 
 
 def between_sets(
-    project: Project, request: Request, one: str, other: str, kept: Mapping[str, Any]
+    project: Project, request: Request, words: Sequence[str], kept: Mapping[str, Any]
 ) -> Differences:
-    """Return in what two sets differ; `kept` is of the search that goes on, if one does."""
-    old, new = (_named(project, word) for word in (one, other))
-    found = project_sets(project)
-    sets = found.but(
-        links=tuple(link for link in found.links if _is_used(found, link.link, old, new))
-    )
+    """Return in what two sets differ; `kept` is of the search that goes on, if one does.
+
+    The words are the names of the two, and `here` where probes run in the user's own tree.
+    """
+    old, new = (_named(project, word) for word in words[:2])
+    is_here = HERE in words[2:]
+    sets = _sets(project, old, new)
     entries = read_entries(sets, old), read_entries(sets, new)
     mix = SetMix(*entries)
     changes = [_placed(change, sets, old, new) for change in mix.changes]
-    flagged = len(changes) if sets.flag and old != new else -1
-    """The number of the change that is the variable's."""
+    flagged = len(changes) if sets.flag and old != new else -1  # the change of the variable
     if flagged >= 0:
         changes.append(Change(name=sets.flag, old=old, new=new))
     if not changes:
         raise UsageError(f"sets {old} and {new} are the same", hint=f"rl set diff {old} {new}")
-    python = interpreter(
-        request.recipe.argv, {**os.environ, **request.recipe.env}, request.recipe.cwd
-    )
-    code = _code(project, request, kept) if sets.links else None
+    code = None if is_here or not sets.links else _code(project, request, kept)
     redact = project.settings.record.redact
+
+    def mixed(numbers: frozenset[int]) -> MixedSet:
+        chosen = [number for number in numbers if number != flagged]
+        return MixedSet(sets=sets, entries=mix.entries(chosen))
 
     def apply(numbers: frozenset[int]) -> Setting:
         env = {sets.flag: new if flagged in numbers else old} if sets.flag else {}
-        if code is None:
+        if not sets.links:
             return Setting(env=env)
-        chosen = [number for number in numbers if number != flagged]
-        mixed = MixedSet(sets=sets, entries=mix.entries(chosen))
+        return Setting(
+            env=env,
+            place=lambda recipe, env: _prepared(project, recipe, env, mixed(numbers), code),
+        )
 
-        def place(recipe: Recipe, env: dict[str, str]) -> Place:
-            found = Place(project, recipe.but(frozen=True, config_set=""), tell=lambda _: None)
-            found.env = env
-            try:
-                found.freeze(code, python, mix=mixed)
-            except BaseException:
-                found.close()
-                raise
-            return found
-
-        return Setting(env=env, place=place)
+    def keep(name: str, numbers: frozenset[int]) -> object:
+        return keep_mix(mixed(numbers), name, journal=project.home.journal, tell=lambda _: None)
 
     texts = [text for change in mix.changes for text in (change.old, change.new)]
-    command = " ".join(request.recipe.argv)
     return Differences(
         changes=tuple(changes),
         apply=apply,
         names=(old, new),
-        source=("set", old, new),
+        source=("set", old, new, *words[2:]),
         shown=lambda change: _shown(change, redact),
         secrets=tuple(value.encode() for text in texts for value in _secrets(text, redact)),
         identity=facts.digest(*(text for side in entries for text in _identity(side))),
         kept={"code": code_json(code)} if code is not None else {},
-        hint=f"rl -s {old},{new} -- {command}",
+        hint=_hint(old, new, " ".join(request.recipe.argv), is_here=is_here),
+        keep=keep if sets.links and flagged < 0 else None,
     )
+
+
+def _sets(project: Project, old: str, new: str) -> ConfigSets:
+    """Return the links behind which both sets have something; others stay as they are."""
+    sets = project_sets(project)
+    targets = [targets_for(sets, name) for name in (old, new)]
+    links = tuple(link for link in sets.links if all(link.link in one for one in targets))
+    return sets.but(links=links)
+
+
+def _hint(old: str, new: str, command: str, *, is_here: bool) -> str:
+    """Say what to type where both sets do the same."""
+    if is_here:
+        return f"rl -s {old},{new} -- {command}"
+    return (
+        f"probes ran in copies; in your own tree: rl bisect --set {old} {new} --here -- {command}"
+    )
+
+
+def _prepared(
+    project: Project, recipe: Recipe, env: dict[str, str], mixed: MixedSet, code: Code | None
+) -> Prepared:
+    """Put a mix into a copy of the code; without code, into the user's tree."""
+    if code is None:
+        return _Here(project, recipe, env, mixed)
+    place = Place(project, recipe.but(frozen=True), tell=lambda _: None)
+    place.env = env
+    try:
+        place.freeze(code, interpreter(recipe.argv, env, recipe.cwd), mix=mixed)
+    except BaseException:
+        place.close()
+        raise
+    return place
+
+
+class _Here:
+    """The user's own tree, with a mix behind its links."""
+
+    def __init__(
+        self, project: Project, recipe: Recipe, env: dict[str, str], mixed: MixedSet
+    ) -> None:
+        self.recipe, self.env = recipe, env
+        self.roots = (project.home.project,)
+        label = f"`rl bisect -- {' '.join(recipe.argv)}`"
+        self._held = HeldMix(mixed, journal=project.home.journal, label=label)
+        self._held.__enter__()
+
+    def close(self) -> None:
+        self._held.__exit__(None, None, None)
 
 
 def _named(project: Project, word: str) -> str:
@@ -108,11 +155,6 @@ def _named(project: Project, word: str) -> str:
             f"--set {word}: one set, not {len(names)}", hint="rl bisect --set base bf16 -- CMD"
         )
     return names[0]
-
-
-def _is_used(sets: ConfigSets, link: str, old: str, new: str) -> bool:
-    """Tell whether both sets have something behind a link; else it stays as it is."""
-    return all(link in targets_for(sets, name) for name in (old, new))
 
 
 def _code(project: Project, request: Request, kept: Mapping[str, Any]) -> Code:

@@ -267,7 +267,19 @@ def repair(journal: str) -> None:
         _remove_link(temporary(link))
         if os.path.islink(link) or not os.path.lexists(link):
             point(link, target)
+    for mixed in state.get("mixed", ()):
+        _remove_mix(mixed)
     drop_state(journal)
+
+
+def _remove_mix(path: str) -> None:
+    """Remove the files of a probe, to which no link leads any more."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        import shutil
+
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
 
 
 def _repair_conversion(link: str, base: str, target: str) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from relaunch.trial.place.sets import ConfigSets
 
 _BIG = 1 << 20
-_MIX = ".mixed"
+MIX = ".mixed"
 """The name of a mix, which no set can have."""
 _NOT_OURS = ("__pycache__", ".git")
 
@@ -139,16 +139,24 @@ class MixedSet(Record):
 
         They lie where a set would, so that what they name relative to themselves is there too.
         """
+        for shown, place, lies in self._places(root):
+            for path in (place, lies):
+                own_folder(root, os.path.dirname(path))
+                discard(path)
+            write_entries(self.entries, shown, lies)
+            if lies != place:
+                os.symlink(os.path.relpath(lies, os.path.dirname(place)), place)
+
+    def take_out(self, root: str) -> None:
+        """Remove the files again: they may be none that git should see, with secrets in them."""
+        for _, _, lies in self._places(root):
+            discard(lies)
+
+    def _places(self, root: str) -> Iterator[tuple[str, str, str]]:
+        """Name each link, where it is in the copy, and where the files behind it are."""
         for link in self.sets.links:
             shown = os.path.relpath(link.link, self.sets.project)
-            variant = os.path.relpath(link.variant(_MIX), self.sets.project)
-            place, lies = os.path.join(root, shown), os.path.join(root, variant)
-            own_folder(root, os.path.dirname(place))
-            discard(place)
-            if variant.startswith(os.pardir + os.sep):
-                write_entries(self.entries, shown, place)
-                continue
-            own_folder(root, os.path.dirname(lies))
-            discard(lies)
-            write_entries(self.entries, shown, lies)
-            os.symlink(os.path.relpath(lies, os.path.dirname(place)), place)
+            variant = os.path.relpath(link.variant(MIX), self.sets.project)
+            is_outside = variant.startswith(os.pardir + os.sep)
+            place = os.path.join(root, shown)
+            yield shown, place, place if is_outside else os.path.join(root, variant)
