@@ -221,6 +221,8 @@ def test_what_cannot_be_searched_is_refused_in_one_line(world: World) -> None:
         last = done.stderr.splitlines()[-1]
         assert words in last
         assert "rl " in last
+    done = world.rl("bisect", "--set", "base", "new")
+    assert "try: rl bisect --set base new -- " in done.stderr
     world.write("my.py", "raise ValueError('always')\n")
     done = bisect(world)
     assert (done.returncode, "both ends fail alike" in done.stderr) == (2, True)

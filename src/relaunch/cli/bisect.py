@@ -133,7 +133,9 @@ def _request(project: Project, args: Namespace) -> Request:
             raise UsageError("--bad needs --good", hint=f"rl bisect --good REV --bad {args.bad}")
         good, bad, command = ends_of(project, command)
     if not command:
-        hint = f"rl bisect --good {good or 'v1.2'} -- pytest -q tests/test_x.py"
+        source = _source(args)
+        ends = f"--{source[0]} {' '.join(source[1:3])}" if source else f"--good {good or 'v1.2'}"
+        hint = f"rl bisect {ends} -- pytest -q tests/test_x.py"
         raise UsageError("what is to be run?", hint=hint)
     _check(args)
     limit = seconds(args.timeout, "--timeout") if args.timeout else None

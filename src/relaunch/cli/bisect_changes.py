@@ -110,7 +110,8 @@ def _lines(found: FoundChanges, check: str, pen: draw.Pen) -> list[str]:
     for one, share in found.suspects[:12]:
         first, *more = _words(one, pen)
         lines += [f"{100 * share:5.1f}%  {first}", *(f"        {line}" for line in more)]
-    return [*lines, *(["with", *told] if told else [])]
+    lines += ["with", *told] if told else []
+    return [*lines, *([pen("dim", "next: rl bisect --resume")] if found.stopped else [])]
 
 
 def _words(change: Change, pen: draw.Pen) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 
 from relaunch.errors import UsageError
 from relaunch.journal.snapshot.code import from_json
@@ -94,7 +95,7 @@ def between_sets(
         secrets=tuple(value.encode() for text in texts for value in _secrets(text, redact)),
         identity=facts.digest(*(text for side in entries for text in _identity(side))),
         kept={"code": code_json(code)} if code is not None else {},
-        hint=_hint(old, new, " ".join(request.recipe.argv), is_here=is_here),
+        hint=_hint(old, new, shlex.join(request.recipe.argv), is_here=is_here),
         keep=keep if sets.links and flagged < 0 else None,
     )
 
