@@ -51,11 +51,13 @@ def arguments(parser: ArgumentParser) -> None:
     add("--here", action="store_true", help="with --set: in your own tree, not in copies")
     add("--keep", metavar="NAME", default="", help="with --set: make the answer a set")
     add("-j", "--jobs", type=int, default=1, metavar="N", help="probes at once (1)")
-    add("--timeout", metavar="TIME", help="end a probe after 30, 5m or 2h")
+    add("--timeout", metavar="TIME", help="end the command after 30, 5m or 2h")
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
     add("--env", nargs="+", metavar="GOOD BAD", action="append", default=[],
         help="among the variables of two `env` files; or NAME=VALUE, to set it")  # fmt: skip
-    add("--build", metavar="CMD", default="", help="a shell line to run before each probe")
+    add("--build", metavar="CMD", default="", help="a shell line that makes what is tested")
+    add("--build-timeout", metavar="TIME", help="end a build after 30, 5m or 2h")
+    add("--rebuild", action="store_true", help="build at every probe, not once for each tree")
     add("--with", dest="files", metavar="FILE", action="append", default=[],
         help="a file of your tree to put into each checkout")  # fmt: skip
     add("--never-fails-before", action="store_true", help="it fails at times, and only since then")
@@ -146,10 +148,12 @@ def _request(project: Project, args: Namespace) -> Request:
         limits=Limits(timeout_s=limit),
         match=args.match,
     )
+    build_limit = seconds(args.build_timeout, "--build-timeout") if args.build_timeout else None
     runs, most_s = _budget(args.budget)
     return Request(
         recipe=recipe, good=good, bad=bad, jobs=args.jobs, confidence=args.confidence,
         ends=args.ends, most_runs=runs, most_s=most_s, confirm=args.confirm, build=args.build,
+        build_timeout_s=build_limit, rebuild=args.rebuild,
         files=tuple(args.files), prior=not args.no_prior, repair=not args.no_repair,
         never_fails_before=args.never_fails_before, always_fails_after=args.always_fails_after,
         always_fails_before=args.always_fails_before, never_fails_after=args.never_fails_after,
@@ -258,6 +262,9 @@ def _sure(found: Found, card: Card, request: Request, pen: draw.Pen) -> list[str
     what = "passes" if found.hunt.is_reversed else "fails"
     mark = pen("bold", f"{commit.short} is the first commit where it {what}")
     command = draw.quoted([*request.recipe.argv])
+    built = draw.quoted(["--build", request.build]) + " " if request.build else ""
+    by_git = draw.quoted(["sh", "-c", f"{request.build} || exit 125; {command}"])
+    by_git = by_git if built else command
     pairs = [
         ("what", commit.subject),
         ("who", f"{card.author}, {commit.day}"),
@@ -270,8 +277,8 @@ def _sure(found: Found, card: Card, request: Request, pen: draw.Pen) -> list[str
         ("others", _others(found)),
         ("needed", card.environment),
         ("sure", _sureness(found)),
-        ("check", f"rl bisect --good {found.parent[:10]} --bad {commit.short} -- {command}"),
-        ("or", f"git bisect start {commit.short} {found.parent[:10]} && git bisect run {command}"),
+        ("check", f"rl bisect --good {found.parent[:10]} --bad {commit.short} {built}-- {command}"),
+        ("or", f"git bisect start {commit.short} {found.parent[:10]} && git bisect run {by_git}"),
     ]
     shown = [(name, draw.clean(value)) for name, value in pairs if value]
     lines = [mark, *draw.facts(shown, draw.width(), pen)]
@@ -302,7 +309,8 @@ def _others(found: Found) -> str:
 
 def _sureness(found: Found) -> str:
     does = "it always did the same" if found.answer.is_steady else "it does the one or the other"
-    took = f"{draw.plural(found.runs, 'run')} in {draw.duration(found.seconds)}"
+    built = f" and {draw.plural(found.builds, 'build')}" if found.builds else ""
+    took = f"{draw.plural(found.runs, 'run')}{built} in {draw.duration(found.seconds)}"
     return f"{100 * found.answer.confidence:.1f}%, {took}, {does}"
 
 
@@ -352,6 +360,7 @@ def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
         "suspects": [{"commit": one.id, "chance": share} for one, share in found.suspects],
         "runs": found.runs,
         "search_runs": found.search_runs,
+        "builds": found.builds,
         "seconds": found.seconds,
         "others": dict(found.others),
         "environment": card.environment,

@@ -9,7 +9,7 @@ from relaunch.cli import draw
 from relaunch.cli.live import Lines
 from relaunch.search.line import Side
 from relaunch.session.bisect.hunt import told
-from relaunch.session.bisect.told import Began, Learnt, Probed, State
+from relaunch.session.bisect.told import Began, Learnt, Noted, Probed, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Live:
             self._is_reversed = event.hunt.is_reversed
             what = "what mended" if event.hunt.is_reversed else "what brought"
             say(f"rl: looking for {what}: {event.hunt.failure.title}")
+        elif isinstance(event, Noted):
+            say(f"rl: {event.text}")
         elif isinstance(event, Probed):
             say(f"rl:   {_probe_words(event, self._is_reversed)}")
         else:
@@ -69,7 +71,8 @@ def _probe_words(event: Probed, is_reversed: bool) -> str:
     if event.outcome.passed:
         shown = "passes"
     elif event.side is Side.OTHER:
-        shown = f"fails otherwise: {told(event.outcome)}"
+        how = "untestable" if event.outcome.not_started else "fails otherwise"
+        shown = f"{how}: {told(event.outcome)}"
     took = draw.duration(event.seconds)
     return f"{event.name} {took:>7}  {shown}   {event.title}"
 

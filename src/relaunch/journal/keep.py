@@ -10,6 +10,7 @@ import os
 import time
 
 from relaunch.errors import JournalError
+from relaunch.journal import searches
 from relaunch.journal.refs import newest
 from relaunch.journal.store import id_order, is_here, is_temporary, process_started, read_json
 from relaunch.record import Record
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from relaunch.journal.store import Journal
 
 _POINTERS = ("identities", "signatures")
-_NOT_ENTERED = ("objects", "reports")
+_NOT_ENTERED = ("objects", "reports", "builds")
 _YOUNG_S = 3600
 """A leftover of another host may belong to a live process: only an old one is swept."""
 
@@ -165,6 +166,7 @@ def leftovers(journal: Journal, going: Iterable[str] = ()) -> list[str]:
     receipts = [path for path in _paths(f"{home}/backs") if path.endswith(".json")]
     found += [path for path in receipts if not os.path.isdir(_place(path))]
     found += _half_restored(journal)
+    found += searches.kept_builds(home)
     return found + [path for path in _temporaries(home) if _is_old(path)]
 
 

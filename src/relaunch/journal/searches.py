@@ -153,6 +153,22 @@ def load(home: str, number: int) -> Search:
     return Search(path, start)
 
 
+def kept_builds(home: str) -> list[str]:
+    """Name what interrupted searches keep of their builds, and nobody works on."""
+    found = []
+    for number in numbers(home):
+        folder = os.path.join(home, "searches", str(number), "builds")
+        if os.path.isdir(folder):
+            search = Search(os.path.dirname(folder), {})
+            try:
+                search.hold()
+            except (JournalError, OSError):
+                continue
+            search.release()
+            found.append(folder)
+    return found
+
+
 def newest(home: str, kind: str) -> Search | None:
     """Return the last search of a kind."""
     for number in reversed(numbers(home)):

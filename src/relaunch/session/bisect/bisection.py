@@ -11,6 +11,7 @@ from relaunch.history.repository import open_repository
 from relaunch.history.revision import resolve
 from relaunch.journal import searches
 from relaunch.search.line import Side
+from relaunch.session.bisect.build import MOST_BYTES, Build
 from relaunch.session.bisect.crew import Crew
 from relaunch.session.bisect.driver import Driver, Stopped
 from relaunch.session.bisect.hunt import Hunt
@@ -19,6 +20,7 @@ from relaunch.session.bisect.remembered import KIND, request_json
 from relaunch.session.bisect.repair import PLAIN, Ladder
 from relaunch.session.bisect.told import Began, Found
 from relaunch.session.bisect.weigh import Weigher, kept_files, kept_weights
+from relaunch.trial.place.builds import Builds
 from relaunch.trial.place.checkout import open_checkout, sweep
 from relaunch.trial.place.doubts import interpreter
 
@@ -105,6 +107,8 @@ class Bisection:
             raise stop.nothing_yet from None
         finally:
             sweep(self._checkouts)
+            if self.book.end is not None:
+                self._builds.remove()
 
     def _notes(self) -> tuple[str, ...]:
         dirty = self.repo.dirty()
@@ -238,6 +242,7 @@ class Bisection:
         found = found.but(
             runs=driver.runs,
             search_runs=driver.search_runs,
+            builds=driver.builds,
             seconds=time.monotonic() - driver.began,
             others=driver.others(found.hunt),
         )
@@ -251,8 +256,13 @@ class Bisection:
     def _checkouts(self) -> str:
         return os.path.join(self.project.home.journal, "checkouts")
 
+    @property
+    def _builds(self) -> Builds:
+        return Builds(os.path.join(self.book.path, "builds"), MOST_BYTES)
+
     def _crew(self) -> Crew:
         sweep(self._checkouts)  # what a killed search left
+        self._builds.begin()
         return Crew(
             self.oracle.probe,
             place=lambda: open_checkout(self._checkouts, self.repo.top),
@@ -274,12 +284,21 @@ class Bisection:
         return Oracle(
             recipe=request.recipe,
             top=self.repo.top,
-            build=request.build,
+            build=self._build() if request.build else None,
             overlay={os.path.relpath(path, self.repo.top): path for path in files},
             redact=tuple(self.project.settings.record.redact),
             ladder=self._ladder(),
             repairs=request.repair,
             times={one.id: one.when for one in self.line.commits},
+        )
+
+    def _build(self) -> Build:
+        request = self.request
+        return Build(
+            line=request.build,
+            kept_in=self._builds.folder,
+            timeout_s=request.build_timeout_s,
+            always=request.rebuild,
         )
 
     def _ladder(self) -> Ladder:

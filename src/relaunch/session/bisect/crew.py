@@ -48,6 +48,10 @@ class Probe(Record):
     """Which environment it needed."""
     needs: str = ""
     """Its requirements, by their digest."""
+    build_s: float = 0.0
+    """What building took; 0 if nothing had to be built."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of it."""
 
 
 class Crew:
@@ -75,6 +79,7 @@ class Crew:
         self._count = len(os.listdir(outputs)) if os.path.isdir(outputs) else 0
         self._idle: list[Any] = []
         self._busy: list[tuple[str, workers.Worker, Any, str]] = []
+        self._last: dict[str, Any] = {}
 
     @property
     def free(self) -> int:
@@ -88,12 +93,22 @@ class Crew:
 
     def start(self, candidate: str) -> None:
         """Probe a candidate."""
-        place = self._idle.pop() if self._idle else self._make_place()
+        place = self._place_for(candidate)
         self._count += 1
         folder = os.path.join(self._outputs, f"{self._count:04d}-{candidate[:12]}")
         os.makedirs(folder, mode=0o700)
         worker = workers.Worker(lambda marker: self._probe(place, candidate, folder, marker))
         self._busy.append((candidate, worker, place, folder))
+
+    def _place_for(self, candidate: str) -> Any:
+        """Take the place where it was probed before, if it is free: what was built is there."""
+        place = self._last.get(candidate)
+        if place in self._idle:
+            self._idle.remove(place)
+        else:
+            place = self._idle.pop() if self._idle else self._make_place()
+        self._last[candidate] = place
+        return place
 
     def wait(self, seconds: float | None, also: Sequence[HasFileno] = ()) -> list[Probe]:
         """Wait until some have ended, or so long, or one of `also` has something; returns them."""
@@ -142,6 +157,8 @@ def _probe(candidate: str, answer: bytes, seconds: float, folder: str) -> Probe:
             runs=told["runs"],
             rung=told["rung"],
             needs=told["needs"],
+            build_s=told.get("build_s", 0.0),
+            notes=tuple(told.get("notes", ())),
         )
     except (ValueError, KeyError, TypeError):
         died = Outcome(exit_code=125, not_started="the worker died")

@@ -14,7 +14,7 @@ from relaunch.proc.interrupts import Interrupts
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
 from relaunch.session.bisect.hunt import NotReproduced, hunt_of
-from relaunch.session.bisect.told import Learnt, Probed, State
+from relaunch.session.bisect.told import Learnt, Noted, Probed, State
 from relaunch.session.past import outcome_json, outcome_of
 
 TYPE_CHECKING = False
@@ -69,7 +69,8 @@ class Driver:
         self.request = request
         self.book = book
         self.seen: dict[str, list[tuple[Outcome, float]]] = {}
-        self.runs = self.search_runs = 0
+        self.runs = self.search_runs = self.builds = 0
+        self._noted: set[str] = set()
         self.began = time.monotonic()
         self.weigher: Weigher | None = None
         self._interrupts = Interrupts()
@@ -80,6 +81,7 @@ class Driver:
         for probe in book.probes():
             self._remember(probe["commit"], outcome_of(probe["outcome"]), probe["seconds"])
             self.runs += probe["runs"]
+            self.builds += bool(probe.get("build_s"))
 
     @property
     def launcher(self) -> Launcher:
@@ -235,6 +237,11 @@ class Driver:
 
     def _note(self, probe: Probe, hunt: Hunt | None) -> None:
         self.runs += probe.runs
+        self.builds += bool(probe.build_s)
+        for note in probe.notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                self._tell(Noted(text=note))
         self.book.note(
             {
                 "commit": probe.candidate,
@@ -243,6 +250,7 @@ class Driver:
                 "runs": probe.runs,
                 "rung": probe.rung,
                 "needs": probe.needs,
+                "build_s": probe.build_s,
                 "folder": os.path.relpath(probe.folder, self.book.path),
             }
         )

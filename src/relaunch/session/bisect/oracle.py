@@ -10,11 +10,11 @@ from relaunch.inside.protocol import EXECUTED
 from relaunch.journal.output import OutputWriter
 from relaunch.jsontext import dumps
 from relaunch.outcome import Outcome
-from relaunch.proc.supervise import supervise
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.session import facts
 from relaunch.session.bisect import repair
+from relaunch.session.bisect.build import Building, Surroundings
 from relaunch.session.past import outcome_json
 from relaunch.textfile import read_if_there
 from relaunch.trial.engine import World, run_trial
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from relaunch.recipe import Recipe
+    from relaunch.session.bisect.build import Build
     from relaunch.trial.place.checkout import Checkout
 
 
@@ -42,6 +43,7 @@ class Tried(Record):
     outcome: Outcome
     rung: str = ""
     needs: str = ""
+    building: Building = Building()
 
 
 class Oracle(Record):
@@ -51,8 +53,8 @@ class Oracle(Record):
     """Its `cwd` is a folder of the user's tree, and so are words that name files there."""
     top: str
     """The user's tree."""
-    build: str = ""
-    """A shell line that is run before the command, in the checkout."""
+    build: Build | None = None
+    """What is run before the command, in the checkout."""
     overlay: Mapping[str, str] = {}
     """Files of the user's tree that are put into each checkout: relative path to source."""
     redact: tuple[str, ...] = ()
@@ -66,8 +68,6 @@ class Oracle(Record):
         began = time.monotonic()
         tries: list[Tried] = []
         try:
-            checkout.go_to(commit)
-            checkout.overlay(self.overlay)
             tries = self._climb(checkout, commit, folder, marker)
         except RelaunchError as error:
             tries = [Tried(outcome=Outcome(exit_code=125, not_started=error.message))]
@@ -79,6 +79,8 @@ class Oracle(Record):
             "runs": len(tries),
             "seconds": time.monotonic() - began,
             "missing": [*checkout.missing],
+            "build_s": sum(one.building.ran_s for one in tries),
+            "notes": sorted({one.building.note for one in tries if one.building.note}),
         }
         return dumps(answer).encode("ascii")
 
@@ -87,42 +89,68 @@ class Oracle(Record):
     ) -> dict[str, set[int]]:
         """Run it once at a commit, and return which lines of the project's functions ran."""
         os.makedirs(folder, mode=0o700)
-        checkout.go_to(commit)
-        checkout.overlay(self.overlay)
         traced = self.recipe.but(env={**self.recipe.env, EXECUTED: checkout.path})
         self.but(recipe=traced)._climb(checkout, commit, folder, marker)
         return read_executed(os.path.join(folder, "reports"))
 
     def _climb(self, checkout: Checkout, commit: str, folder: str, marker: str) -> list[Tried]:
         """Run it as it is; and where something is missing, with what the revision asks for."""
+        self._put(checkout, commit)
         needs = repair.stated(checkout)
-        dated = commit, self.times.get(commit, time.time())
+        dated = self._dated(commit)
         tries: list[Tried] = []
         for rung in self.ladder.ways(checkout, needs):
+            if tries and self.build is not None:  # nothing of the last rung may be built upon
+                self._put(checkout, commit)
             try:
                 wanted = self.ladder.prepared(rung, checkout, needs, dated)
             except PlaceError as error:
                 failed = Outcome(exit_code=125, not_started=error.message)
                 tries = tries or [Tried(outcome=failed, rung=rung, needs=needs.digest)]
                 continue
-            outcome = self._built(checkout) or self._run(checkout, wanted, folder, marker)
-            tries.append(Tried(outcome=outcome, rung=rung, needs=needs.digest))
+            building = self._built(checkout, commit, wanted, folder, marker)
+            if building.failed:
+                outcome = Outcome(exit_code=125, not_started=building.failed)
+            else:
+                outcome = self._run(checkout, wanted, folder, marker)
+            tries.append(Tried(outcome=outcome, rung=rung, needs=needs.digest, building=building))
             if not repair.lacks(outcome) or not self.repairs:
                 return tries
         return tries
 
-    def _built(self, checkout: Checkout) -> Outcome | None:
-        """Build what is to be tested; returns what went wrong."""
-        if not self.build:
-            return None
-        words = ("/bin/sh", "-c", self.build)
-        env = {**os.environ, **self.recipe.env}
-        ended = supervise(
-            words, cwd=checkout.path, env=env, chunk=lambda *_: None, quiet=True, stdin=False
+    def _dated(self, commit: str) -> tuple[str, float]:
+        return commit, self.times.get(commit, time.time())
+
+    def _put(self, checkout: Checkout, commit: str) -> None:
+        checkout.go_to(commit)
+        checkout.overlay(self.overlay)
+
+    def _built(
+        self, checkout: Checkout, commit: str, wanted: repair.Wanted, folder: str, marker: str
+    ) -> Building:
+        """Make what is to be tested, in the environment of the rung."""
+        if self.build is None:
+            return Building()
+
+        def anew() -> None:
+            self._put(checkout, commit)
+            self.ladder.prepared(
+                wanted.rung, checkout, repair.stated(checkout), self._dated(commit)
+            )
+
+        env = self._plain_env(checkout, wanted, marker)
+        traced = env.pop(EXECUTED, "")
+        around = Surroundings(
+            checkout=checkout,
+            commit=commit,
+            overlay=self.overlay,
+            env=env,
+            pythons=(*filter(None, (wanted.python,)), self.recipe.argv[0]),
+            secrets=forms(facts.secret_values(env, self.redact)),
+            folder=folder,
+            traced=bool(traced),
         )
-        if ended.exit_code == 0:
-            return None
-        return Outcome(exit_code=125, not_started=f"`{self.build}` failed ({ended.exit_code})")
+        return self.build.made(around, anew)
 
     def _run(self, checkout: Checkout, wanted: repair.Wanted, folder: str, marker: str) -> Outcome:
         env = self._env(checkout, wanted, marker)
@@ -152,11 +180,16 @@ class Oracle(Record):
         moved = checkout.path + word[len(self.top) :] if is_inside else word
         return moved if is_inside and os.path.lexists(moved) else word
 
-    def _env(self, checkout: Checkout, wanted: repair.Wanted, marker: str) -> dict[str, str]:
+    def _plain_env(self, checkout: Checkout, wanted: repair.Wanted, marker: str) -> dict[str, str]:
         env = {**os.environ, **self.recipe.env, **checkout.env(), **wanted.env}
         env |= {MARKER: marker, "PWD": checkout.path}
         for name in _NOT_FOR_PROBES:
             env.pop(name, None)
+        return env
+
+    def _env(self, checkout: Checkout, wanted: repair.Wanted, marker: str) -> dict[str, str]:
+        """Lead Python to the packages of the checkout too."""
+        env = self._plain_env(checkout, wanted, marker)
         try:
             changes, _ = source_env((checkout.path,), env)
         except PlaceError:  # no package there: nothing to lead imports to

@@ -21,9 +21,12 @@ KIND, RELEASES, CHANGES = "bisect", "releases", "changes"
 _MOST_TRIALS = 500
 _SWITCHES = (
     "never_fails_before", "always_fails_after", "always_fails_before", "never_fails_after", "prior",
-    "repair",
+    "repair", "rebuild",
 )  # fmt: skip
-_PLAIN = ("good", "bad", "jobs", "confidence", "ends", "most_runs", "most_s", "confirm", "build")
+_PLAIN = (
+    "good", "bad", "jobs", "confidence", "ends", "most_runs", "most_s", "confirm", "build",
+    "build_timeout_s",
+)  # fmt: skip
 
 
 def ends_of(project: Project, command: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
@@ -97,6 +100,6 @@ def last_search(project: Project) -> tuple[searches.Search, Request]:
             "there is no search yet", hint="rl bisect --good v1.2 -- pytest -q tests/test_x.py"
         )
     said = search.start["request"]
-    plain = {name: said[name] for name in (*_PLAIN, *_SWITCHES)}
+    plain = {name: said[name] for name in (*_PLAIN, *_SWITCHES) if name in said}
     recipe = recipe_of(said, project.home.project)
     return search, Request(recipe=recipe, files=tuple(said["files"]), **plain)

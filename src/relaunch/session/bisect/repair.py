@@ -149,9 +149,11 @@ def _read(checkout: Checkout, name: str) -> bytes | None:
 def lacks(outcome: Outcome) -> bool:
     """Tell whether a run failed for want of a package, or of one of another version."""
     signature = outcome.signature
-    if signature is None or outcome.passed:
+    if outcome.passed:
         return False
-    text = " ".join((signature.title, *signature.key))
+    text = outcome.not_started  # the last words of a build
+    if signature is not None:
+        text = " ".join((signature.title, *signature.key))
     found = _MISSING.search(text)
     if found and found[1]:
         return found[1].partition(".")[0] not in sys.stdlib_module_names

@@ -36,6 +36,9 @@ class Request(Record):
     confirm: int = 1
     """How often the answer, and the commit before it, are run once more."""
     build: str = ""
+    build_timeout_s: float | None = None
+    rebuild: bool = False
+    """Build at every probe, also what was built before."""
     files: tuple[str, ...] = ()
     """Files of the tree that are put into each checkout."""
     repair: bool = True
@@ -58,6 +61,12 @@ class Learnt(Record):
     hunt: Hunt
     old: Outcome
     new: Outcome
+
+
+class Noted(Record):
+    """Something that a person should know of the probes."""
+
+    text: str
 
 
 class Probed(Record):
@@ -102,6 +111,7 @@ class Found(Record):
     runs: int = 0
     search_runs: int = 0
     """Those that were needed besides both ends and confirmations."""
+    builds: int = 0
     seconds: float = 0.0
     stopped: str = ""
     """Why it ended before it was sure: interrupted, out of runs or time."""
@@ -118,4 +128,4 @@ class Found(Record):
         return self.answer.is_found and len(self.suspects) == 1
 
 
-Event = Began | Learnt | Probed | State
+Event = Began | Learnt | Noted | Probed | State

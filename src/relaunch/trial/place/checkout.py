@@ -82,6 +82,13 @@ class Checkout:
         _try_to_remove(trash)
         self._twin = Twin(self._folder, self.path, self._lender)
 
+    def tree_of(self, commit: str) -> str:
+        """Return the id of all the files of a commit: two commits may have the same."""
+        try:
+            return self._twin.tree_of(commit)
+        except GitFault as error:
+            raise PlaceError(f"commit {commit[:12]} cannot be read: {error}") from None
+
     def pythonpath(self) -> tuple[str, ...]:
         """What to put first on PYTHONPATH, so that the package is loaded from this checkout."""
         names = ("pyproject.toml", "setup.py")

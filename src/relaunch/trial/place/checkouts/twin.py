@@ -77,6 +77,11 @@ class Twin:
         """Tell whether the user has a commit."""
         return not ask("cat-file", "-e", f"{commit}^{{commit}}", env=self._env(self._kept)).code
 
+    def tree_of(self, commit: str) -> str:
+        """Return the id of a commit's tree."""
+        words = ("rev-parse", "--verify", "-q", f"{commit}^{{tree}}")
+        return must(*words, env=self._env(self._kept)).decode("ascii").strip()
+
     def mend(self, commit: str) -> None:
         """Make our repository, and undo what a program did to it."""
         for name in _FOLDERS:
