@@ -96,15 +96,15 @@ class Build(Record):
         tree = around.checkout.path
         before = files_below(tree)
         done, ended = self._run(around)
-        after = files_below(tree)
-        forget_bytecode(tree, changed(before, after))
         if done.failed:
             if ended is not None and ended.exit_code and not ended.timed_out:
                 builds.keep_failure(key, done.failed)
             return done
-        if _installed(around) != installed:
-            return done.but(note="the build installs something: it is run at every probe")
         try:
+            after = files_below(tree)
+            forget_bytecode(tree, changed(before, after))
+            if _installed(around) != installed:
+                return done.but(note="the build installs something: it is run at every probe")
             builds.keep(key, tree, before, after)
         except OSError as error:
             reason = error.strerror or str(error)
