@@ -66,7 +66,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--never-fails-after", action="store_true", help="mended: since then it never failed")
     add("--ends", type=int, default=1, metavar="N", help="run each end N times first (1)")
     add("--confirm", type=int, default=1, metavar="N", help="run the answer N times more (1)")
-    add("--confidence", type=float, default=0.95, metavar="P", help="how sure to be (0.95)")
+    add("--confidence", type=float, default=0.98, metavar="P", help="how sure to be (0.98)")
     add("--budget", metavar="N|TIME", help="at most so many runs (40), or so long (30m)")
     add("--no-prior", action="store_true", help="weigh all commits alike")
     add("--no-repair", action="store_true", help="make no environments for old revisions")

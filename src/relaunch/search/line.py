@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-CONFIDENCE = 0.95
+CONFIDENCE = 0.98
 _LEAST_GAIN = 2e-4
 """Bits below which a run is not worth its time."""
 _NEARLY = 0.97

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LEVELS = 20
-"""Unknown rates are taken to be one of so many, evenly spread."""
+"""An unknown rate is taken to be one of so many; what fails at times mostly fails seldom."""
 _FEW_LEVELS = 11
 """Where both are unknown: there are pairs of them."""
 _STEADY = 0.9
@@ -52,11 +52,15 @@ def pairs_of(rates: Rates) -> list[Pair]:
 
 def _one_sided(before: float | None, after: float | None, weight: float) -> list[Pair]:
     levels = [(number + 0.5) / _LEVELS for number in range(_LEVELS)]
-    if before is not None:
-        known = before
-        return [Pair(weight=weight / _LEVELS, before=known, after=one) for one in levels]
-    assert after is not None
-    return [Pair(weight=weight / _LEVELS, before=one, after=after) for one in levels]
+    shares = [weight * 2.0 * (1.0 - level) / _LEVELS for level in levels]
+    return [
+        Pair(
+            weight=share,
+            before=level if before is None else before,
+            after=level if after is None else after,
+        )
+        for level, share in zip(levels, shares, strict=True)
+    ]
 
 
 def _both(weight: float) -> list[Pair]:

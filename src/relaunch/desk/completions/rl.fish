@@ -293,7 +293,7 @@ complete -c rl -n '__rl_in bisect' -l always-fails-before -d 'mended: before, it
 complete -c rl -n '__rl_in bisect' -l never-fails-after -d 'mended: since then it never failed'
 complete -c rl -n '__rl_in bisect' -l ends -x -d 'run each end N times first (1)'
 complete -c rl -n '__rl_in bisect' -l confirm -x -d 'run the answer N times more (1)'
-complete -c rl -n '__rl_in bisect' -l confidence -x -d 'how sure to be (0.95)'
+complete -c rl -n '__rl_in bisect' -l confidence -x -d 'how sure to be (0.98)'
 complete -c rl -n '__rl_in bisect' -l budget -x -d 'at most so many runs (40), or so long (30m)'
 complete -c rl -n '__rl_in bisect' -l no-prior -d 'weigh all commits alike'
 complete -c rl -n '__rl_in bisect' -l no-repair -d 'make no environments for old revisions'

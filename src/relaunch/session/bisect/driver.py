@@ -181,7 +181,8 @@ class Driver:
             if not self.launcher.running:
                 return
             for probe in self._wait(search):
-                self.search_runs += not search.is_confirming
+                again = search.is_steady and probe.candidate in self.seen
+                self.search_runs += not (search.is_confirming or again)
                 self._note(probe, hunt)
                 _learn(search, places[probe.candidate], hunt, probe.outcome)
             for candidate in [*self.launcher.running]:

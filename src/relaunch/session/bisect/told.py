@@ -22,7 +22,7 @@ class Request(Record):
     good: str
     bad: str
     jobs: int = 1
-    confidence: float = 0.95
+    confidence: float = 0.98
     ends: int = 1
     """How often each end is run before it is believed."""
     most_runs: int | None = None
