@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import RelaunchError, UsageError
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, complaint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,13 +153,3 @@ def _user_env() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name.startswith(_KEPT)
     }
-
-
-def complaint(done: Captured) -> str:
-    """Return the line of git's words that says why."""
-    lines = done.err.decode("utf-8", "replace").strip().splitlines()
-    for word in ("fatal: ", "error: "):
-        for line in lines:
-            if line.startswith(word):
-                return line.removeprefix(word)
-    return lines[-1] if lines else f"ended with {done.code}"

@@ -58,6 +58,16 @@ def capture(
     return Captured(code=code if code >= 0 else 128 - code, out=streams[0], err=streams[1])
 
 
+def complaint(done: Captured) -> str:
+    """Return the line of git's words that says why: what went wrong before what came of it."""
+    lines = done.err.decode("utf-8", "replace").strip().splitlines()
+    for word in ("No space left", "error: ", "fatal: "):
+        for line in lines:
+            if word in line:
+                return line.removeprefix("fatal: ").removeprefix("error: ")
+    return lines[-1] if lines else f"git ended with {done.code}"
+
+
 def _program(name: str, path: str) -> str:
     """Find a program once: the child would try each folder of PATH anew, for each call."""
     found = _found.get((name, path), "")

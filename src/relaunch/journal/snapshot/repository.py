@@ -11,7 +11,7 @@ import time
 
 from relaunch.errors import SnapshotError
 from relaunch.journal.store import write_file
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, complaint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,16 +194,6 @@ def clean_env() -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     env.update(_ENV)
     return env
-
-
-def complaint(done: Captured) -> str:
-    """Return the line of git's words that says why."""
-    lines = done.err.decode("utf-8", "replace").strip().splitlines()
-    for word in ("No space left", "fatal: ", "error: "):
-        for line in lines:
-            if word in line:
-                return line.removeprefix("fatal: ").removeprefix("error: ")
-    return lines[-1] if lines else f"ended with {done.code}"
 
 
 def _append(path: str, line: str) -> None:

@@ -8,8 +8,9 @@ from relaunch.errors import SnapshotError
 from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot import borrow
 from relaunch.journal.snapshot.code import Code, Root
-from relaunch.journal.snapshot.repository import Repository, complaint
+from relaunch.journal.snapshot.repository import Repository
 from relaunch.journal.snapshot.state import remove
+from relaunch.proc.capture import complaint
 
 ROOTS = ".relaunch-roots"
 

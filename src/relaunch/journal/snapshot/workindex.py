@@ -13,9 +13,10 @@ from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot import borrow
 from relaunch.journal.snapshot.code import PROJECT
 from relaunch.journal.snapshot.listing import LIST, TOUCHED, Listing, read_listing
-from relaunch.journal.snapshot.repository import Repository, complaint
+from relaunch.journal.snapshot.repository import Repository
 from relaunch.journal.snapshot.state import TICK_NS, Remembered, remove
 from relaunch.journal.snapshot.stats import stat_dirty
+from relaunch.proc.capture import complaint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

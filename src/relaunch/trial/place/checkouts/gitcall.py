@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import PlaceError
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, complaint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,13 +52,3 @@ def must(*args: str, env: Mapping[str, str], data: bytes = b"") -> bytes:
     if done.code:
         raise GitFault(complaint(done))
     return done.out
-
-
-def complaint(done: Captured) -> str:
-    """Return the line of git's words that says why."""
-    lines = done.err.decode("utf-8", "replace").strip().splitlines()
-    for word in ("No space left", "error: ", "fatal: "):
-        for line in lines:
-            if word in line:
-                return line.removeprefix("fatal: ").removeprefix("error: ")
-    return lines[-1] if lines else f"git ended with {done.code}"
