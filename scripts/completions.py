@@ -134,6 +134,8 @@ def _kind(metavar: str) -> str:
 
 
 def _trial(metavar: str) -> str:
+    if metavar == "TRIAL|SEARCH/N":
+        return "either"
     return "trial" if metavar in ("N", "A", "B", "TRIAL", "OLD", "NEW") else ""
 
 
@@ -190,6 +192,15 @@ _rl_sets() {{
     done
 }}
 
+# What the journal has here, as search/N.
+_rl_searches() {{
+    local path folder=$(git rev-parse --git-common-dir 2>/dev/null)/relaunch
+    if [[ ! -d $folder ]]; then folder=.relaunch; fi
+    for path in "$folder"/searches/[0-9]*; do
+        if [[ -d $path ]]; then words+=" search/${{path##*/}}"; fi
+    done
+}}
+
 # After -- the words belong to the program: complete them as without rl.
 _rl_program() {{
     local cur=${{COMP_WORDS[COMP_CWORD]}} name
@@ -225,7 +236,7 @@ def _bash_case(verb: Verb) -> str:
         for option in verb.options
         if option.kind
     )
-    words = " ".join([*verb.words, *(TRIALS[:2] if verb.kind == "trial" else ())])
+    words = " ".join([*verb.words, *(TRIALS[:2] if verb.kind in ("trial", "either") else ())])
     lines = [f"    {_bash_pattern(verb.name)})\n        options='{flags}{extra}'\n"]
     if verb.kind == "sets":
         lines.append("        if [[ $cur != -* ]]; then values=sets; fi\n")
@@ -235,6 +246,8 @@ def _bash_case(verb: Verb) -> str:
         if option.takes_two:
             test = f"$cur != -* && ${{COMP_WORDS[COMP_CWORD-2]}} == {option.flags[0]}"
             lines.append(f"        if [[ {test} ]]; then values={option.kind}; fi\n")
+    if verb.kind == "either":
+        lines.append("        _rl_searches\n")
     if values:
         lines.append(f"        case $prev in\n{values}        esac\n")
     return "".join(lines) + "        ;;\n"
@@ -271,6 +284,16 @@ _rl_sets() {{
 _rl_trials() {{
   local -a trials=({" ".join(repr(trial) for trial in TRIALS)})
   compadd -a trials
+}}
+
+# What the journal has here, as search/N.
+_rl_either() {{
+  local folder="$(git rev-parse --git-common-dir 2>/dev/null)/relaunch"
+  [[ -d $folder ]] || folder=.relaunch
+  local -a searches=($folder/searches/<->(N:t))
+  searches=(search/$^searches)
+  _rl_trials
+  compadd -a searches
 }}
 
 _rl() {{
@@ -338,6 +361,7 @@ def _zsh_arguments(verb: Verb, indent: str) -> str:
 
 _ZSH = {
     "trial": "_rl_trials",
+    "either": "_rl_either",
     "file": "_files",
     "dir": "_files -/",
     "command": "_cmdstring",
@@ -442,6 +466,15 @@ function __rl_sets
     end
 end
 
+# What the journal has here, as search/N.
+function __rl_searches
+    set -l folder (git rev-parse --git-common-dir 2>/dev/null)/relaunch
+    test -d "$folder"; or set folder .relaunch
+    for path in $folder/searches/*
+        string match -rq '/\\d+$' -- $path; and echo search/(basename $path)
+    end
+end
+
 complete -c rl -f
 complete -c rl -n __rl_program -a '(__rl_rest)'
 {body}
@@ -472,7 +505,8 @@ def _fish_verb(verb: Verb, test: str) -> list[str]:
             second = f"'__rl_second {verb.name} {option.flags[0]}'"
             lines.append(f"complete -c rl -n {second} {_FISH[option.kind]}")
     words = [*verb.words] if not verb.below else []
-    words += TRIALS[:2] if verb.kind == "trial" else ()
+    words += TRIALS[:2] if verb.kind in ("trial", "either") else ()
+    words += ["(__rl_searches)"] if verb.kind == "either" else ()
     words += ["(__rl_sets)"] if verb.kind == "sets" else ()
     if words:
         lines.append(f"complete -c rl -n {test} -a '{' '.join(words)}'")

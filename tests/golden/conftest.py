@@ -90,6 +90,27 @@ class Past:
                 writer.chunk(time.monotonic(), stream, data)
         writer.close()
 
+    def search(
+        self,
+        number: int,
+        *,
+        hours_ago: float,
+        probes: list[dict[str, Any]],
+        end: dict[str, Any] | None,
+        card: list[str] | None = None,
+        **start: Any,
+    ) -> None:
+        folder: Path = self.world.journal / "searches" / str(number)
+        folder.mkdir(parents=True)
+        self._json(folder / "start.json", {"when": self.now - hours_ago * 3600 - 60, **start})
+        (folder / "probes.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in probes))
+        if card is not None:
+            self._json(folder / "answer.json", {"answer": {"found": True}, "card": card})
+        if end is not None:
+            self._json(folder / "end.json", {"when": self.now - hours_ago * 3600, **end})
+        for path in folder.iterdir():
+            os.utime(path, (self.now - hours_ago * 3600,) * 2)
+
     def _json(self, path: Path, value: object) -> None:
         path.write_text(json.dumps(value))
 
@@ -98,6 +119,56 @@ def failed(title: str = NAN, **more: Any) -> dict[str, Any]:
     digest = f"{sum(map(ord, title)):016x}"
     signature = {"kind": "exception", "title": title, "key": [title], "digest": digest}
     return {"exit_code": 1, "signature": signature, "duration_s": 21.4, "metrics": {}, **more}
+
+
+@pytest.fixture
+def searched_past(past: Past) -> Past:
+    """The same, and a search of each verb: done, interrupted, killed, refused."""
+    command = ["python", "train.py", "--steps", "50", "--a-word-that", "takes", "a", "lot of room"]
+    request: dict[str, Any] = {"command": command, "cwd": ".", "env": {}, "jobs": 1}
+    said = {"good": "v1.2", "bad": "HEAD"}
+    bisect: dict[str, Any] = {
+        "kind": "bisect", "request": {**request, **said}, "old": BASE, "new": BASE[::-1],
+    }  # fmt: skip
+    passed, broken = {"exit_code": 0, "duration_s": 1.0}, failed()
+    probes = [
+        {"commit": BASE, "outcome": passed, "seconds": 1.0},
+        {"commit": BASE[::-1], "outcome": broken, "seconds": 2.5},
+    ]
+    past.search(
+        1,
+        hours_ago=29,
+        probes=probes,
+        end={"told": "3f2c1aa0c5 broke it", "found": True, "confidence": 0.996, "runs": 12,
+             "seconds": 40.2, "failure": NAN, "signature": "77"},
+        card=["\x1b[1m3f2c1aa0c5 is the first commit where it fails\x1b[0m", "what     too large"],
+        **bisect,
+    )  # fmt: skip
+    sizes = {"dimensions": [{"name": "batch", "low": 1, "high": 4096, "file": ""}], "fixed": {}}
+    at = {"at": {"batch": 512}, "outcome": broken, "peak_bytes": 3 << 30}
+    past.search(
+        2,
+        hours_ago=4.2,
+        probes=[{**at, "at": {"batch": 1}, "outcome": passed}, at],
+        end={"told": "fails from batch=512 on (511 passes)", "found": True, "runs": 14,
+             "seconds": 20.0, "failure": NAN, "signature": "77"},
+        card=["fails from batch=512 on (511 passes)"],
+        kind="grow",
+        request={**request, **sizes},
+    )  # fmt: skip
+    factors = [["dtype", "env", ["bf16", "fp32"]], ["seed", "seed", ["1"]]]
+    run = {"settings": {"dtype": "bf16", "seed": "1"}, "trial": "3", "outcome": broken}
+    past.search(
+        3, hours_ago=3.2, probes=[{**run, "seconds": 21.0}], kind="sweep",
+        request={**request, "factors": factors},
+        end={"stopped": "interrupted", "runs": 1, "seconds": 21.0}, card=["interrupted: 1 failed"],
+    )  # fmt: skip
+    past.search(4, hours_ago=2.2, probes=probes, end=None, **bisect)
+    past.search(
+        5, hours_ago=1.1, probes=probes, **bisect,
+        end={"refused": "it passes at both ends (v1.2 and HEAD): there is nothing to find"},
+    )  # fmt: skip
+    return past
 
 
 @pytest.fixture

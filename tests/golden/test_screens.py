@@ -39,6 +39,8 @@ BAD_INPUT = [
     "show -20",
     "show nobody",
     "show lr-work",
+    "show search/1",
+    "show search/x",
     "diff 1 5",
     "mark 1 goood",
     "mark 1",
@@ -116,6 +118,78 @@ def test_warm_trials_show_what_a_cold_run_would_have_taken(world, golden, name, 
         from relaunch.cli.draw import columns_of
 
         assert [line for line in text.splitlines() if columns_of(line) > 80] == []
+
+
+SEARCH_SCREENS = [
+    ("log-with-searches", "log"),
+    ("log-with-searches-last", "log -n 3"),
+    ("log-searches", "log --searches"),
+    ("log-searches-reverse", "log --searches --all --reverse"),
+    ("log-searches-command", "log --command steps --since 3h"),
+    ("log-searches-set", "log --set bf16"),
+    ("log-searches-interrupted", "log --verdict interrupted"),
+    ("log-searches-signature", "log --searches --signature nan"),
+    ("log-searches-none", "log --searches --text nowhere"),
+    ("show-search", "show search/1"),
+    ("show-search-grow", "show search/2"),
+    ("show-search-sweep", "show search/3"),
+    ("show-search-killed", "show search/4"),
+    ("show-search-refused", "show search/-1"),
+    ("gc-searches", "gc --dry-run --older 1h"),
+]
+
+
+@pytest.mark.usefixtures("searched_past")
+@pytest.mark.parametrize(("name", "words"), SEARCH_SCREENS)
+def test_searches_stand_between_the_trials_and_fit_80_columns(world, golden, name, words):
+    text = run(world, words)
+    golden(f"screens/{name}.txt", text)
+    from relaunch.cli.draw import columns_of
+
+    if not name.startswith("show"):
+        assert [line for line in text.splitlines() if columns_of(line) > 80] == []
+
+
+@pytest.mark.usefixtures("searched_past")
+@pytest.mark.parametrize("words", ["log", "show search/1", "show search/3"])
+def test_colour_is_all_that_colour_changes_of_searches(world, words):
+    text = run(world, words, FORCE_COLOR="1")
+    assert "\x1b[1msearch/1" in text or "\x1b[1msearch/3" in text
+    assert re.sub(r"\x1b\[[\d;]*m", "", text) == run(world, words)
+
+
+@pytest.mark.usefixtures("searched_past")
+def test_json_has_searches_too(world, golden):
+    import json
+
+    found = json.loads(world.shell("rl log --json").stdout)
+    assert [row["id"] for row in found["searches"]] == [f"search/{n}" for n in range(1, 6)]
+    assert found["searches"][3]["next"] == "", "a newer one of its verb is gone on with"
+    assert json.loads(world.shell("rl log --searches --json").stdout)["trials"] == []
+    done = world.shell("rl show search/1 --json")
+    assert json.loads(done.stdout)["schema"] == "relaunch/search/1"
+    golden("json/search.json", washed(done.stdout, world))
+
+
+@pytest.mark.usefixtures("searched_past")
+def test_an_escape_in_a_kept_card_is_not_obeyed(world):
+    path = world.journal / "searches/1/answer.json"
+    path.write_text('{"card": ["\\u001b[31mred\\u001b[0m \\u001b]0;title\\u0007 \\u001b[2J"]}')
+    coloured = world.shell("rl show search/1 --color always").stdout.splitlines()[-1]
+    assert coloured == "\x1b[31mred\x1b[0m \\x1b]0;title\\x07 \\x1b[2J"
+    assert world.shell("rl show search/1").stdout.splitlines()[-1] == coloured.replace(
+        "\x1b[31m", ""
+    ).replace("\x1b[0m", "")
+
+
+@pytest.mark.usefixtures("searched_past")
+def test_a_search_that_cannot_be_read_hides_no_other(world):
+    (world.journal / "searches/2/start.json").write_text("{")
+    done = world.shell("rl log --searches")
+    assert done.returncode == 0
+    assert "search/2 unreadable: " in done.stdout
+    assert "search/3  " in done.stdout
+    assert world.shell("rl show search/2").returncode == 2
 
 
 @pytest.mark.usefixtures("warm_past")

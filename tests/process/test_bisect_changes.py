@@ -90,7 +90,7 @@ def test_an_interrupted_search_among_variables_goes_on_and_repeats_nothing(world
     world.write("bad.env", "OTHER=1\n")
     refused = world.rl("bisect", "--resume")
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-    assert "not what search 1 began with" in refused.stderr
+    assert "not what search/1 began with" in refused.stderr
 
 
 def package(world: World, name: str, version: str, works: bool) -> None:

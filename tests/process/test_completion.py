@@ -208,3 +208,15 @@ def test_the_files_start_no_program_when_a_shell_starts(here, shell, tmp_path):
         timeout=60,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("fine\n", "")
+
+
+def test_searches_of_the_journal_are_offered_to_show_alone(here):
+    for number in (1, 12):
+        (here.journal / "searches" / str(number)).mkdir(parents=True)
+    (here.journal / "searches" / ".gone-7-3").mkdir()
+    assert bash(here, "show", "search/") == ["search/1", "search/12"]
+    assert bash(here, "diff", "search/") == []
+    assert {"search/1", "search/12", "@good"} <= set(bash(here, "show", ""))
+    assert fish(here, "rl show search/") == ["search/1", "search/12"]
+    zsh(here, "rl show search/12\t", "search/12 ")
+    zsh(here, "rl show sea\t", "search/1")

@@ -187,7 +187,9 @@ def test_sizes_grow_one_at_a_time_and_what_they_share_is_run_once(world):
 
 def test_memory_is_followed_to_its_limit(world):
     code = "x = bytearray({n} << 20); x[::4096] = bytes(len(x[::4096])); 1 / ({n} < 70)"
-    done = grown(world, "n=16..100", "--log", "--memory", "16GiB", "--", PYTHON, "-S", "-c", code)
+    done = grown(
+        world, "n=16..100", "--doubling", "--memory", "16GiB", "--", PYTHON, "-S", "-c", code
+    )
     memory = done["dimensions"][0]["curves"]["memory"]
     assert memory["order"] == "n"
     assert 0.8 * (1 << 20) < memory["factor"] < 1.2 * (1 << 20)

@@ -61,9 +61,9 @@ def test_two_settings_that_fail_only_together_are_named_below_the_table(world: W
 def test_each_run_is_a_trial_of_the_journal(world: World) -> None:
     found = swept(world, "--arg", "n=1..2", "--seed", "5", "--", "sh", "-c", "echo $SEED; exit {n}")
     assert [run["exit_code"] for run in found["runs"]] == [1, 2]
-    assert "sweep 1: n=2" in world.rl("log").stdout
+    assert "search/1: n=2" in world.rl("log").stdout
     shown = world.rl("show", "2").stdout
-    assert "sweep 1: n=2" in shown
+    assert "search/1: n=2" in shown
     assert "sh -c 'echo $SEED; exit 2'" in shown
     assert world.rl("show", "2", "--output").stdout == "5\n"
     assert "exit 1" in world.rl("diff", "1", "2").stdout

@@ -6,7 +6,8 @@ import os
 import sys
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import seconds
+from relaunch.cli.launch_options import budget, seconds
+from relaunch.cli.searches import after
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from relaunch.journal.searches import Search
     from relaunch.session.bisect.bisection import Bisection
     from relaunch.session.bisect.card import Card
+    from relaunch.session.bisect.changes import FoundChanges
+    from relaunch.session.bisect.releases import FoundRelease
     from relaunch.session.bisect.told import Found, Request
     from relaunch.session.project import Project
 
@@ -37,6 +40,8 @@ Examples
   rl bisect --log                       each probe of the last search
 """
 SURE, NOT_SURE, INTERRUPTED = 0, 1, 130
+_WHOLE = ("commit", "pull", "check", "or")
+"""What a person pastes or follows."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -50,7 +55,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="among the lines of two config sets: the old one, the new one")  # fmt: skip
     add("--here", action="store_true", help="with --set: in your own tree, not in copies")
     add("--keep", metavar="NAME", default="", help="with --set: make the answer a set")
-    add("-j", "--jobs", type=int, default=1, metavar="N", help="probes at once (1)")
+    add("-j", "--jobs", type=int, metavar="N", help="probes at once (1)")
     add("--timeout", metavar="TIME", help="end the command after 30, 5m or 2h")
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
     add("--env", nargs="+", metavar="GOOD BAD", action="append", default=[],
@@ -67,7 +72,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--ends", type=int, default=1, metavar="N", help="run each end N times first (1)")
     add("--confirm", type=int, default=1, metavar="N", help="run the answer N times more (1)")
     add("--confidence", type=float, default=0.98, metavar="P", help="how sure to be (0.98)")
-    add("--budget", metavar="N|TIME", help="at most so many runs (40), or so long (30m)")
+    add("--budget", metavar="N|TIME", help="at most so many runs now (40), or so long (30m)")
     add("--no-prior", action="store_true", help="weigh all commits alike")
     add("--no-repair", action="store_true", help="make no environments for old revisions")
     add("--resume", action="store_true", help="go on with the last search")
@@ -86,12 +91,17 @@ def main(args: Namespace) -> int:
 
     project = open_project()
     if args.log or args.undo is not None:
+        from relaunch.cli import searches
+
         search, _ = last_search(project)
-        return _log(search, args) if args.log else _undo(search, args.undo)
+        if args.log:
+            return searches.log(project.home.journal, search, json=args.json, color=args.color)
+        return searches.undo(search, args.undo)
     live = Live(quiet=args.json, pen=draw.pen(sys.stderr, args.color))
     resume: Search | None = None
     if args.resume:
         resume, request = last_search(project)
+        request = _going_on(resume, request, args)
     else:
         request = _request(project, args)
     wanted = args.release or (resume.start.get("release", "") if resume else "")
@@ -123,6 +133,22 @@ def show_found(bisection: Bisection, live: Live, args: Namespace) -> int:
 # --- what is asked for
 
 
+def _going_on(search: Search, request: Request, args: Namespace) -> Request:
+    """Return what was asked for then, with how much of it to do now, and how many at once."""
+    is_here = "here" in search.start.get("source", [])[3:]
+    _check_jobs(args, is_here=is_here)
+    runs, most_s = budget(args.budget)
+    jobs = request.jobs if args.jobs is None else args.jobs
+    return request.but(jobs=jobs, most_runs=runs, most_s=most_s)
+
+
+def _check_jobs(args: Namespace, *, is_here: bool) -> None:
+    if args.jobs is not None and args.jobs < 1:
+        raise UsageError(f"--jobs {args.jobs}: at least one", hint="rl bisect -j 2 ...")
+    if is_here and (args.jobs or 1) > 1:
+        raise UsageError("--here runs one probe at a time", hint="rl bisect --here -j 1 ...")
+
+
 def _request(project: Project, args: Namespace) -> Request:
     from relaunch.recipe import Limits, Recipe
     from relaunch.session.bisect.told import Request
@@ -149,9 +175,9 @@ def _request(project: Project, args: Namespace) -> Request:
         match=args.match,
     )
     build_limit = seconds(args.build_timeout, "--build-timeout") if args.build_timeout else None
-    runs, most_s = _budget(args.budget)
+    runs, most_s = budget(args.budget)
     return Request(
-        recipe=recipe, good=good, bad=bad, jobs=args.jobs, confidence=args.confidence,
+        recipe=recipe, good=good, bad=bad, jobs=args.jobs or 1, confidence=args.confidence,
         ends=args.ends, most_runs=runs, most_s=most_s, confirm=args.confirm, build=args.build,
         build_timeout_s=build_limit, rebuild=args.rebuild,
         files=tuple(args.files), prior=not args.no_prior, repair=not args.no_repair,
@@ -161,8 +187,7 @@ def _request(project: Project, args: Namespace) -> Request:
 
 
 def _check(args: Namespace) -> None:
-    if args.jobs < 1:
-        raise UsageError(f"--jobs {args.jobs}: at least one", hint="rl bisect -j 2 ...")
+    _check_jobs(args, is_here=args.here)
     if not 0.5 < args.confidence < 1.0:
         raise UsageError(
             f"--confidence {args.confidence:g}: between 0.5 and 1", hint="--confidence 0.99"
@@ -171,8 +196,6 @@ def _check(args: Namespace) -> None:
         raise UsageError(
             "--here and --keep go with --set", hint="rl bisect --set base bf16 --here -- CMD"
         )
-    if args.here and args.jobs > 1:
-        raise UsageError("--here runs one probe at a time", hint="rl bisect --here -j 1 ...")
     if args.ends < 1 or args.confirm < 0:
         raise UsageError("--ends is at least 1, --confirm at least 0", hint="rl bisect --help")
 
@@ -233,38 +256,57 @@ def _pair(word: str) -> tuple[str, str]:
     return name, value
 
 
-def _budget(text: str | None) -> tuple[int | None, float | None]:
-    if not text:
-        return None, None
-    if text.isdecimal():
-        return int(text), None
-    return None, seconds(text, "--budget")
-
-
 # --- what is shown
 
 
 def _show(bisection: Bisection, found: Found, args: Namespace) -> None:
+    from relaunch.cli import searches
     from relaunch.session.bisect.card import card_of
 
     commit = found.suspects[0][0]
     card = card_of(bisection.repo, found, bisection.executed, bisection.rung_of(commit.id))
-    if args.json:
-        draw.say_json("bisect", as_json(bisection, found, card))
-        return
-    pen = draw.pen(sys.stdout, args.color)
-    lines = _sure(found, card, bisection.request, pen) if found.is_found else _unsure(found, pen)
-    draw.say("\n".join(lines) + "\n")
+    does = "mended" if found.hunt.is_reversed else "broke"
+    some = f"one of {draw.plural(len(found.suspects), 'commit')}"
+    searches.tell(
+        bisection.book,
+        schema="bisect",
+        answer=as_json(bisection, found, card),
+        end=ended(
+            found,
+            f"{commit.short} {does} it" if found.is_found else some,
+            found.answer.confidence,
+        ),
+        lines=lambda pen: (
+            _sure(found, card, bisection, pen) if found.is_found else _unsure(found, pen)
+        ),
+        json=args.json,
+        color=args.color,
+    )
 
 
-def _sure(found: Found, card: Card, request: Request, pen: draw.Pen) -> list[str]:
-    commit = card.commit
+def ended(
+    found: Found | FoundRelease | FoundChanges, told: str, confidence: float | None = None
+) -> dict[str, Any]:
+    """Return what a list of searches shows of this one."""
+    failure = found.hunt.failure
+    return {
+        "told": told,
+        "found": found.is_found,
+        "confidence": confidence,
+        "failure": failure.title,
+        "signature": failure.digest,
+        "runs": found.runs,
+        "seconds": found.seconds,
+        "stopped": found.stopped,
+    }
+
+
+def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list[str]:
+    commit, request = card.commit, bisection.request
+    names = (found.parent[:10], commit.short)
+    env = _env_words(bisection)
     what = "passes" if found.hunt.is_reversed else "fails"
     mark = pen("bold", f"{commit.short} is the first commit where it {what}")
-    command = draw.quoted([*request.recipe.argv])
-    built = draw.quoted(["--build", request.build]) + " " if request.build else ""
-    by_git = draw.quoted(["sh", "-c", f"{request.build} || exit 125; {command}"])
-    by_git = by_git if built else command
     pairs = [
         ("what", commit.subject),
         ("who", f"{card.author}, {commit.day}"),
@@ -277,17 +319,61 @@ def _sure(found: Found, card: Card, request: Request, pen: draw.Pen) -> list[str
         ("others", _others(found)),
         ("needed", card.environment),
         ("sure", _sureness(found)),
-        ("check", f"rl bisect --good {found.parent[:10]} --bad {commit.short} {built}-- {command}"),
-        ("or", f"git bisect start {commit.short} {found.parent[:10]} && git bisect run {by_git}"),
+        ("check", _check_line(*names, request, env)),
+        ("or", "" if card.environment else _git_line(*names, request, env)),
     ]
-    shown = [(name, draw.clean(value)) for name, value in pairs if value]
-    lines = [mark, *draw.facts(shown, draw.width(), pen)]
+    lines = [mark, *fitting(pairs, pen)]
     if card.diff:
         lines += ["", *(pen(_paint(line), draw.clean(line)) for line in card.diff)]
         if card.left_out:
             more = f"git diff {found.parent[:10]} {commit.short}"
             lines.append(pen("dim", f"... {draw.plural(card.left_out, 'more line')}: {more}"))
     return lines
+
+
+def fitting(pairs: list[tuple[str, str]], pen: draw.Pen) -> list[str]:
+    """Lay out what there is, cut to fit; what is to be pasted or followed stays whole."""
+    wide, room = max([7, *(len(name) for name, text in pairs if text)]), draw.width()
+    shown = []
+    for name, text in pairs:
+        value = draw.clean(text)
+        if name not in _WHOLE:
+            value = draw.clip(value, room - wide - 2, utf8=pen.utf8)
+        shown += [(name, value)] if value else []
+    return draw.facts(shown, room, pen)
+
+
+def _check_line(before: str, commit: str, request: Request, env: list[str]) -> str:
+    """Return how to search among the two commits alone, in the same way."""
+    words = [word for file in request.files for word in ("--with", file)]
+    words += ["--build", request.build] if request.build else []
+    words += ["--match", request.recipe.match] if request.recipe.match else []
+    given = "".join(f"--env {one} " for one in env)
+    command = draw.quoted([*words, "--", *request.recipe.argv])
+    return f"rl bisect --good {before} --bad {commit} {given}{command}"
+
+
+def _git_line(before: str, commit: str, request: Request, env: list[str]) -> str:
+    """Return how git would do it, if it can: it has no files to add, and reads no output."""
+    if request.files or request.recipe.match:
+        return ""
+    given = f"env {' '.join(env)} " if env else ""
+    command = draw.quoted([*request.recipe.argv])
+    if request.build:
+        command = draw.quoted(["sh", "-c", f"{request.build} || exit 125; {command}"])
+    return f"git bisect start {commit} {before} && git bisect run {given}{command}"
+
+
+def _env_words(bisection: Bisection) -> list[str]:
+    """Write the variables that were given, ready to paste; of a secret only its name."""
+    from relaunch.session.facts import secret_names
+
+    env = bisection.request.recipe.env
+    secret = secret_names(env, bisection.project.settings.record.redact)
+    return [
+        f'{name}="${name}"' if name in secret else draw.quote(f"{name}={value}")
+        for name, value in env.items()
+    ]
 
 
 def _releases(card: Card) -> str:
@@ -331,9 +417,8 @@ def _unsure(found: Found, pen: draw.Pen) -> list[str]:
     if count > 12:
         lines.append(pen("dim", f"        and {count - 12} more"))
     if found.others:
-        lines.append(_others(found))
-    next_step = "rl bisect --resume" if found.stopped else "rl bisect --log"
-    return [*lines, pen("dim", f"next: {next_step}")]
+        lines.append(draw.clip(draw.clean(_others(found)), draw.width(), utf8=pen.utf8))
+    return [*lines, after(found.stopped, "bisect", pen)]
 
 
 def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
@@ -365,39 +450,3 @@ def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
         "others": dict(found.others),
         "environment": card.environment,
     }
-
-
-# --- looking back
-
-
-def _undo(search: Search, count: int) -> int:
-    if count < 1 or count > len(search.probes()):
-        raise UsageError(
-            f"--undo {count}: there are {draw.plural(len(search.probes()), 'probe')}",
-            hint="rl bisect --log",
-        )
-    for probe in search.forget(count):
-        draw.remark(f"rl: forgot {probe['commit'][:10]}: {_seen(probe)}")
-    draw.remark("rl: next: rl bisect --resume")
-    return 0
-
-
-def _log(search: Search, args: Namespace) -> int:
-    probes = search.probes()
-    if args.json:
-        draw.say_json("bisect-log", {"search": search.number, "probes": probes, "end": search.end})
-        return 0
-    lines = [
-        f"{number:>3}  {probe['commit'][:10]}  {draw.duration(probe['seconds']):>8}  {_seen(probe)}"
-        for number, probe in enumerate(probes, 1)
-    ]
-    width = draw.width()
-    draw.say("".join(f"{draw.clip(draw.clean(line), width)}\n" for line in lines))
-    return 0
-
-
-def _seen(probe: dict[str, Any]) -> str:
-    from relaunch.session.bisect.hunt import told
-    from relaunch.session.past import outcome_of
-
-    return told(outcome_of(probe["outcome"]))

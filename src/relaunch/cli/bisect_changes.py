@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from relaunch.cli import draw
+from relaunch.cli.searches import after
 from relaunch.errors import UsageError
 
 TYPE_CHECKING = False
@@ -30,7 +29,8 @@ def among_changes(
     resume: Search | None,
 ) -> int:  # fmt: skip
     """Search among variables, packages or lines: `env`, `deps` or `set`, and two files or names."""
-    from relaunch.cli.bisect import INTERRUPTED, NOT_SURE, SURE
+    from relaunch.cli import searches
+    from relaunch.cli.bisect import INTERRUPTED, NOT_SURE, SURE, ended
     from relaunch.session.bisect.changes import ChangeSearch
 
     between = _between(project, request, source, resume.start if resume else {})
@@ -44,11 +44,15 @@ def among_changes(
     if args.keep and found.is_found and between.keep:
         between.keep(args.keep, found.numbers)
     check = _check(between, found, request, args.keep)
-    if args.json:
-        draw.say_json("bisect-changes", {**as_json(found), "check": check})
-    else:
-        pen = draw.pen(sys.stdout, args.color)
-        draw.say("\n".join(_lines(found, check, pen)) + "\n")
+    searches.tell(
+        search.book,
+        schema="bisect-changes",
+        answer={**as_json(search.book.number, found), "check": check},
+        end=ended(found, _told(found)),
+        lines=lambda pen: _lines(found, check, pen),
+        json=args.json,
+        color=args.color,
+    )
     if found.stopped == "interrupted":
         return INTERRUPTED
     return SURE if found.is_found else NOT_SURE
@@ -94,7 +98,16 @@ def _check(between: Differences, found: FoundChanges, request: Request, kept: st
     return run if kept else f"rl bisect --resume --keep NAME && {run}"
 
 
+def _told(found: FoundChanges) -> str:
+    does = "mended" if found.hunt.is_reversed else "broke"
+    if not found.is_found:
+        return f"one of {draw.plural(len(found.suspects), 'change')}"
+    return f"{' and '.join(one.name for one in found.changes)} {does} it"
+
+
 def _lines(found: FoundChanges, check: str, pen: draw.Pen) -> list[str]:
+    from relaunch.cli.bisect import fitting
+
     what = "passes" if found.hunt.is_reversed else "fails"
     took = f"{draw.plural(found.runs, 'run')} in {draw.duration(found.seconds)}"
     told = [f"  {line}" for one in found.changes for line in _words(one, pen)]
@@ -102,16 +115,15 @@ def _lines(found: FoundChanges, check: str, pen: draw.Pen) -> list[str]:
         count = len(found.changes)
         these = "this change" if count == 1 else f"these {count} changes together"
         head = pen("bold", f"it {what} with {these}")
-        pairs = [("failure", draw.clean(found.hunt.failure.title)), ("took", took)]
-        pairs += [("check", check)] if check else []
-        return [head, *told, *draw.facts(pairs, draw.width(), pen)]
+        pairs = [("failure", found.hunt.failure.title), ("took", took), ("check", check)]
+        return [head, *told, *fitting(pairs, pen)]
     why = f"{found.stopped}: " if found.stopped else ""
-    lines = [pen("bold", f"{why}one of these completes it, {took}")]
+    lines = [pen("bold", f"{why}one of these completes it")]
     for one, share in found.suspects[:12]:
         first, *more = _words(one, pen)
         lines += [f"{100 * share:5.1f}%  {first}", *(f"        {line}" for line in more)]
     lines += ["with", *told] if told else []
-    return [*lines, *([pen("dim", "next: rl bisect --resume")] if found.stopped else [])]
+    return [*lines, *fitting([("took", took)], pen), after(found.stopped, "bisect", pen)]
 
 
 def _words(change: Change, pen: draw.Pen) -> list[str]:
@@ -146,9 +158,10 @@ def _set_words(change: SetChange, pen: draw.Pen) -> list[str]:
     return shown
 
 
-def as_json(found: FoundChanges) -> dict[str, object]:
+def as_json(number: int, found: FoundChanges) -> dict[str, Any]:
     """Return what was found, for programs."""
     return {
+        "search": number,
         "found": found.is_found,
         "stopped": found.stopped,
         "reversed": found.hunt.is_reversed,

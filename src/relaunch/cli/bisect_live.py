@@ -39,7 +39,7 @@ class Live:
         if isinstance(event, Began):
             self._names, self._noun = event.ends, event.noun
             commits = draw.plural(event.commits, event.noun)
-            say(f"rl: search {event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
+            say(f"rl: search/{event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
             for note in event.notes:
                 say(f"rl: {note}")
         elif isinstance(event, Learnt):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 from relaunch.cli import draw
+from relaunch.cli.searches import after
 from relaunch.errors import RelaunchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from typing import Any
 
     from relaunch.cli.bisect_live import Live
     from relaunch.journal.searches import Search
@@ -27,7 +27,8 @@ def among_releases(
     resume: Search | None,
 ) -> int:
     """Search among releases, then among the commits between the two."""
-    from relaunch.cli.bisect import INTERRUPTED, NOT_SURE, SURE, show_found
+    from relaunch.cli import searches
+    from relaunch.cli.bisect import INTERRUPTED, NOT_SURE, SURE, ended, show_found
     from relaunch.session.bisect.bisection import Bisection
     from relaunch.session.bisect.releases import ReleaseSearch
 
@@ -37,10 +38,16 @@ def among_releases(
     finally:
         live.close()
     tags = _tags(project, found) if found.is_found else None
-    if args.json and not tags:
-        draw.say_json("bisect-releases", as_json(found))
-    elif not args.json:
-        draw.say("\n".join(_lines(found, draw.pen(sys.stdout, args.color))) + "\n")
+    searches.tell(
+        search.book,
+        schema="bisect-releases",
+        answer=as_json(search.book.number, found),
+        end=ended(found, _told(found), found.answer.confidence),
+        lines=lambda pen: _lines(found, request, pen),
+        json=args.json,
+        color=args.color,
+        quiet=args.json and tags is not None,  # the commit is the answer then
+    )
     if tags:
         inner = request.but(good=tags[0], bad=tags[1])
         return show_found(Bisection(project, inner, tell=live.tell), live, args)
@@ -60,27 +67,45 @@ def _tags(project: Project, found: FoundRelease) -> tuple[str, str] | None:
     return tags_of(repo, found.package, (found.before, found.suspects[0][0]))
 
 
-def _lines(found: FoundRelease, pen: draw.Pen) -> list[str]:
+def _told(found: FoundRelease) -> str:
+    does = "mended" if found.hunt.is_reversed else "broke"
+    if not found.is_found:
+        return f"one of {draw.plural(len(found.suspects), 'release')} of {found.package}"
+    return f"{found.package} {found.suspects[0][0]} {does} it"
+
+
+def _lines(found: FoundRelease, request: Request, pen: draw.Pen) -> list[str]:
+    from relaunch.cli.bisect import fitting
+
     what, before = ("passes", "fails") if found.hunt.is_reversed else ("fails", "passes")
     took = f"{draw.plural(found.runs, 'run')} in {draw.duration(found.seconds)}"
     if found.is_found:
         name = f"{found.package} {found.suspects[0][0]}"
         pairs = [
             ("before", f"{found.before} {before}"),
-            ("failure", draw.clean(found.hunt.failure.title)),
+            ("failure", found.hunt.failure.title),
             ("sure", f"{100 * found.answer.confidence:.1f}%, {took}"),
+            ("check", _check_line(found, request)),
         ]
         head = pen("bold", f"{name} is the first release where it {what}")
-        return [head, *draw.facts(pairs, draw.width(), pen)]
+        return [head, *fitting(pairs, pen)]
     why = f"{found.stopped}: " if found.stopped else ""
     count = draw.plural(len(found.suspects), "release")
-    lines = [pen("bold", f"{why}it is one of {count} of {found.package}, {took}")]
-    return [*lines, *(f"{100 * share:5.1f}%  {name}" for name, share in found.suspects[:12])]
+    lines = [pen("bold", f"{why}it is one of {count} of {found.package}")]
+    lines += [f"{100 * share:5.1f}%  {name}" for name, share in found.suspects[:12]]
+    return [*lines, *fitting([("took", took)], pen), after(found.stopped, "bisect", pen)]
 
 
-def as_json(found: FoundRelease) -> dict[str, object]:
+def _check_line(found: FoundRelease, request: Request) -> str:
+    """Return how to try the two releases alone."""
+    span = f"{found.package}=={found.before}..{found.suspects[0][0]}"
+    return draw.quoted(["rl", "bisect", "--release", span, "--", *request.recipe.argv])
+
+
+def as_json(number: int, found: FoundRelease) -> dict[str, Any]:
     """Return what was found, for programs."""
     return {
+        "search": number,
         "package": found.package,
         "found": found.is_found,
         "stopped": found.stopped,

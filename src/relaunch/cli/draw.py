@@ -147,6 +147,29 @@ def clean(text: str, *, lines: bool = False) -> str:
     return "".join(char if char.isprintable() else _visible(char) for char in text)
 
 
+def bare(text: str) -> str:
+    """Take the colours of a pen out of a line; nothing else in it can be one."""
+    return "".join(clean(part) for part, _ in _painted(text))
+
+
+def repainted(text: str) -> str:
+    """Return a line that was kept with its colours, and nothing but these and clean text."""
+    return "".join(f"{clean(part)}{paint}" for part, paint in _painted(text))
+
+
+def _painted(text: str) -> list[tuple[str, str]]:
+    """Divide a line into pieces of text, each with the colour that begins behind it."""
+    first, *rest = text.split("\x1b[")
+    found = [first]
+    paints = []
+    for piece in rest:
+        codes, end, after = piece.partition("m")
+        is_paint = end and codes.replace(";", "").isdecimal()
+        paints.append(f"\x1b[{codes}m" if is_paint else "")
+        found.append(after if is_paint else f"\x1b[{piece}")
+    return list(zip(found, [*paints, ""], strict=True))
+
+
 def _visible(char: str) -> str:
     code = ord(char)
     if char in "\n\t\r":
@@ -350,7 +373,7 @@ def plural(count: int, noun: str) -> str:
     """Say `1 file`, `3 files`, `2 copies`, `2 replays`, `2 processes`."""
     if count == 1:
         return f"1 {noun}"
-    many = noun + ("es" if noun[-1] == "s" else "s")
+    many = noun + ("es" if noun.endswith(("s", "ch", "sh")) else "s")
     if noun[-1] == "y" and noun[-2] not in "aeiou":
         many = noun[:-1] + "ies"
     return f"{count:,} {many}"

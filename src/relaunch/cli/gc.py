@@ -1,4 +1,4 @@
-"""`rl gc`: forget old or large trials; never a marked, named, running one, nor the newest."""
+"""`rl gc`: forget old or large trials and searches; never marked, named, running, newest ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 
 from relaunch.cli import draw
 from relaunch.errors import UsageError
+from relaunch.journal.searches import PREFIX
 from relaunch.journal.store import id_order
 from relaunch.session import look_back
 from relaunch.session.make_room import make_room
@@ -14,7 +15,7 @@ from relaunch.settings import size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from relaunch.session.make_room import Freed
@@ -31,9 +32,9 @@ Examples
 def arguments(parser: ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--older", metavar="TIME", help="forget trials older than 12h, 30d, 8w")
-    add("--larger", metavar="SIZE", help="forget trials that take more than 500M, 1G each")
-    add("--keep-size", metavar="SIZE", help="forget the oldest until all trials take no more")
+    add("--older", metavar="TIME", help="forget trials and searches older than 12h, 30d, 8w")
+    add("--larger", metavar="SIZE", help="forget those that take more than 500M, 1G each")
+    add("--keep-size", metavar="SIZE", help="forget the oldest until all together take no more")
     add("--dry-run", action="store_true", help="only say what would go")
     add("--json", action="store_true", help="as JSON: schema relaunch/gc/1")
 
@@ -59,14 +60,25 @@ def main(args: Namespace) -> int:
 
 
 def _as_json(freed: Freed, *, dry_run: bool) -> dict[str, Any]:
+    kept = [{"id": held.id, "why": held.stays} for held in freed.plan.stay if held.stays]
     return {
         "dry_run": dry_run,
-        "gone": list(freed.gone),
+        "gone": _trials(freed.gone),
+        "searches_gone": _searches(freed.gone),
         "freed_bytes": freed.freed_bytes,
-        "kept": [{"id": held.id, "why": held.stays} for held in freed.plan.stay if held.stays],
+        "kept": [one for one in kept if _trials([one["id"]])],
+        "searches_kept": [one for one in kept if _searches([one["id"]])],
         "swept": len(freed.plan.leftovers),
         "problem": freed.problem,
     }
+
+
+def _trials(ids: Iterable[str]) -> list[str]:
+    return [one for one in ids if not one.startswith(PREFIX)]
+
+
+def _searches(ids: Iterable[str]) -> list[str]:
+    return [one for one in ids if one.startswith(PREFIX)]
 
 
 def screen(freed: Freed, *, dry_run: bool) -> list[str]:
@@ -75,18 +87,29 @@ def screen(freed: Freed, *, dry_run: bool) -> list[str]:
     would = "would go" if dry_run else "gone"
     free = "would be freed" if dry_run else "freed"
     lines = []
-    if gone:
-        lines.append(f"{would}: {draw.plural(len(gone), 'trial')} ({ranges(gone)})")
+    if _trials(gone):
+        count = draw.plural(len(_trials(gone)), "trial")
+        lines.append(f"{would}: {count} ({ranges(_trials(gone))})")
+    if _searches(gone):
+        names = ", ".join(_searches(gone)[:8]) + (", ..." if len(_searches(gone)) > 8 else "")
+        count = draw.plural(len(_searches(gone)), "search")
+        lines.append(f"{would}: {count} ({names})")
     if plan.leftovers:
         lines.append(f"{would}: {draw.plural(len(plan.leftovers), 'leftover')} of no trial")
     kept = [held for held in plan.stay if held.stays]
-    if kept:
-        reasons = ", ".join(f"#{held.id} {held.stays}" for held in kept[:4])
-        more = f" and {len(kept) - 4} more" if len(kept) > 4 else ""
-        lines.append(f"never goes: {reasons}{more}")
+    for most, some in (
+        (4, [f"#{held.id} {held.stays}" for held in kept if _trials([held.id])]),
+        (2, [f"{held.id} {held.stays}" for held in kept if _searches([held.id])]),
+    ):
+        more = f" and {len(some) - most} more" if len(some) > most else ""
+        lines += [f"never goes: {', '.join(some[:most])}{more}"] if some else []
     total = sum(held.bytes for held in plan.stay)
+    ids = [held.id for held in plan.stay]
+    left = draw.plural(len(_trials(ids)), "trial")
+    if _searches(ids):
+        left += f" and {draw.plural(len(_searches(ids)), 'search')}"
     lines.append(
-        f"{draw.size(freed.freed_bytes)} {free}; {draw.plural(len(plan.stay), 'trial')}"
+        f"{draw.size(freed.freed_bytes)} {free}; {left}"
         f" with {draw.size(total)} {'stay' if len(plan.stay) != 1 else 'stays'}"
     )
     if freed.problem:

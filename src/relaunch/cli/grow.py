@@ -5,7 +5,13 @@ from __future__ import annotations
 import sys
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import Option, option_arguments, parse_with_words, wants_help
+from relaunch.cli.launch_options import (
+    Option,
+    option_arguments,
+    parse_with_words,
+    wants_help,
+    whole_number,
+)
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
 
@@ -28,6 +34,8 @@ Examples
   rl grow batch=1..4k --memory 80G --time 1h -- python train.py {batch}
   rl grow batch=8..512 --step 8 --linear -- python train.py {batch}
   rl grow --resume                      go on where it was interrupted
+  rl grow --log                         each run of the last search
+  rl grow --undo 2                      forget its last two runs
 
 Ends may be 8, 0.5, 1e6, 4k (4096) or 1M. Rows are the first ones of a jsonl, csv,
 tsv or text file: a file with just these takes the place of {rows}, or of the file
@@ -54,7 +62,7 @@ GROW_OPTIONS = (
     ),
     Option(flags=("--step",), field="step", metavar="N", help="sizes are so far apart (1)"),
     Option(flags=("--linear",), field="linear", help="divide the range evenly"),
-    Option(flags=("--log",), field="log", help="double first, from the low end on"),
+    Option(flags=("--doubling",), field="doubling", help="double first, from the low end on"),
     Option(
         flags=("--timeout",), field="timeout", metavar="TIME", help="end a run after 30, 5m or 2h"
     ),
@@ -71,6 +79,8 @@ GROW_OPTIONS = (
         help="at most so many runs (40), or so long (30m)",
     ),
     Option(flags=("--resume",), field="resume", help="go on with the last search"),
+    Option(flags=("--undo",), field="undo", metavar="N", help="forget its last N runs"),
+    Option(flags=("--log",), field="log", help="the runs of the last search"),
     Option(flags=("--json",), field="json", help="as JSON: schema relaunch/grow/1"),
     Option(
         flags=("--color",),
@@ -80,7 +90,7 @@ GROW_OPTIONS = (
         help="(auto)",
     ),
 )
-_KEPT = ("at", "step", "linear", "log", "timeout", "match", "env")
+_KEPT = ("at", "step", "linear", "doubling", "timeout", "match", "env")
 """What a search that is resumed has already."""
 
 
@@ -104,6 +114,8 @@ def quick(words: list[str]) -> int | None:
         return None
     values, sizes, command = parse_with_words(words, GROW_OPTIONS, "rl grow")
     project = open_project()
+    if values.get("log") or "undo" in values:
+        return _look_back(project, values)
     if values.get("resume"):
         search, request = _resumed(project, sizes, command, values)
     else:
@@ -117,7 +129,7 @@ def _grow(
     project: Project, request: Request, search: Search | None, values: Mapping[str, Any]
 ) -> int:
     """Search; 0: the verdict changes at some size, 1: it does not, or that is not known yet."""
-    from relaunch.cli import grow_told
+    from relaunch.cli import grow_told, searches
     from relaunch.cli.grow_live import Live
     from relaunch.session.growing.growing import Growing
 
@@ -128,13 +140,27 @@ def _grow(
         found = growing.run()
     finally:
         live.close()
-    if as_json:
-        draw.say_json("grow", grow_told.as_json(growing.book.number, request, found))
-    else:
-        pen = draw.pen(sys.stdout, color)
-        lines = grow_told.lines(found, request, growing.book.path, draw.width(), pen)
-        draw.say("".join(f"{line}\n" for line in lines))
+    searches.tell(
+        growing.book,
+        schema="grow",
+        answer=grow_told.as_json(growing.book.number, request, found),
+        end=grow_told.ended(found),
+        lines=lambda pen: grow_told.lines(found, request, growing.book.path, draw.width(), pen),
+        json=as_json,
+        color=color,
+    )
     return _code(found)
+
+
+def _look_back(project: Project, values: Mapping[str, Any]) -> int:
+    from relaunch.cli import searches
+    from relaunch.session.growing.remembered import last_search
+
+    search, _ = last_search(project)
+    if "undo" in values:
+        return searches.undo(search, whole_number(values["undo"], "--undo"))
+    color, as_json = values.get("color", "auto"), bool(values.get("json"))
+    return searches.log(project.home.journal, search, json=as_json, color=color)
 
 
 def _code(found: Found) -> int:

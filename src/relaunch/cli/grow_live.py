@@ -42,7 +42,7 @@ class Live:
             return
         if isinstance(event, Began):
             known = f", {draw.plural(event.known, 'run')} known" if event.known else ""
-            lines.say(f"rl: search {event.number}{known}")
+            lines.say(f"rl: search/{event.number}{known}")
         elif isinstance(event, Turn):
             lines.say(f"rl: {_turn_words(event)}")
         elif not isinstance(event, Probed):

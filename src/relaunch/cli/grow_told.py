@@ -6,6 +6,7 @@ import os
 
 from relaunch.cli import draw
 from relaunch.cli.grow_live import COLOURS, WORDS, along, axis, named, shown
+from relaunch.cli.searches import after
 from relaunch.search.grown import Direction
 from relaunch.search.order import Order
 from relaunch.search.seen import Seen
@@ -45,7 +46,21 @@ def lines(found: Found, request: Request, folder: str, width: int, pen: draw.Pen
         told += _about(one, width, pen)
     if not is_only:
         told += ["", _took(found)]
-    return [*told, pen("dim", "next: rl grow --resume")] if found.stopped else told
+    return [*told, after(found.stopped, "grow", pen)] if found.stopped else told
+
+
+def ended(found: Found) -> dict[str, Any]:
+    """Return what a list of searches shows of this one."""
+    failure = next((one.failure for one in found.grown if one.failure is not None), None)
+    return {
+        "told": "; ".join(map(sentence, found.grown)),
+        "found": any(one.is_found for one in found.grown),
+        "failure": failure.title if failure else "",
+        "signature": failure.digest if failure else "",
+        "runs": found.runs,
+        "seconds": found.seconds,
+        "stopped": found.stopped,
+    }
 
 
 def _took(found: Found) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 
 from relaunch import settings
-from relaunch.cli.launch_options import assignments, regex, seconds, whole_number
+from relaunch.cli.launch_options import assignments, budget, regex, seconds, whole_number
 from relaunch.errors import LaunchError, UsageError
 from relaunch.inside.warm.machine import memory
 from relaunch.proc.launch import find_program
@@ -107,12 +107,7 @@ def options(values: Mapping[str, Any]) -> dict[str, Any]:
         if not found["jobs"]:
             raise UsageError("--jobs 0: at least one", hint="rl grow -j 2 ...")
     if "budget" in values:
-        text = values["budget"]
-        is_count = text.isdecimal()
-        found["most_runs"] = int(text) if is_count else None
-        found["most_s"] = None if is_count else seconds(text, "--budget")
-        if found["most_runs"] == 0:
-            raise UsageError("--budget 0: at least one run", hint="--budget 40, or --budget 30m")
+        found["most_runs"], found["most_s"] = budget(values["budget"])
     if "memory" in values:
         found["memory_limit"] = _memory(values["memory"])
     if "time" in values:
@@ -121,10 +116,10 @@ def options(values: Mapping[str, Any]) -> dict[str, Any]:
         found["step"] = number(values["step"], "--step")
         if found["step"] <= 0:
             raise UsageError(f"--step {values['step']}: above 0", hint="--step 8")
-    if values.get("log") and values.get("linear"):
-        raise UsageError("--log and --linear at once", hint="rl grow --help")
-    if values.get("log") or values.get("linear"):
-        found["scale"] = Scale.LOG if values.get("log") else Scale.LINEAR
+    if values.get("doubling") and values.get("linear"):
+        raise UsageError("--doubling and --linear at once", hint="rl grow --help")
+    if values.get("doubling") or values.get("linear"):
+        found["scale"] = Scale.LOG if values.get("doubling") else Scale.LINEAR
     return found
 
 
@@ -178,7 +173,7 @@ def _check_ladders(asked: Request) -> None:
         scale = asked.scale or fitting_scale(one.low, one.high)
         is_below = one.low < 0 or (isinstance(one.low, float) and one.low == 0)
         if scale is Scale.LOG and is_below:
-            said = f"--log: {one.name} begins at {one.low:g}, where no log scale does"
+            said = f"--doubling: {one.name} begins at {one.low:g}, where nothing doubles"
             raise UsageError(said, hint="rl grow --linear ...")
         if one.file and not isinstance(asked.step or 1, int):
             raise UsageError(f"--step {asked.step}: rows are whole numbers", hint="--step 8")

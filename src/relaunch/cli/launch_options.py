@@ -224,6 +224,17 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return next(iter(get_close_matches(word, known, n=1, cutoff=0.5)), "")
 
 
+def budget(text: str | None) -> tuple[int | None, float | None]:
+    """Read `--budget`: at most so many runs, or so long."""
+    if not text:
+        return None, None
+    if not text.isdecimal():
+        return None, seconds(text, "--budget")
+    if not int(text):
+        raise UsageError("--budget 0: at least one run", hint="--budget 40, or --budget 30m")
+    return int(text), None
+
+
 def whole_number(text: str, flag: str) -> int:
     """Read a number of times or an exit code."""
     if not text.isdecimal():

@@ -19,6 +19,7 @@ Examples
   rl log                            the last 20
   rl log --verdict failed --since 2d
   rl log --signature ValueError --all
+  rl log --searches                 what rl bisect, grow and sweep found
   rl log --json | jq '.trials[].note'
 """
 SHOWN = 20
@@ -39,8 +40,10 @@ def quick(argv: list[str]) -> int | None:
     count = _plain_count(argv)
     if count is None:
         return None
-    rows, earlier = look_back.last(look_back.here()[1], count)
-    _report(rows, earlier=earlier, pen=draw.pen())
+    journal = look_back.here()[1]
+    rows, earlier = look_back.last(journal, count)
+    rows, searches, earlier = look_back.with_searches(journal, rows, count, earlier=earlier)
+    _report(rows, searches, earlier=earlier, pen=draw.pen())
     return 0
 
 
@@ -52,35 +55,56 @@ def _plain_count(argv: list[str]) -> int | None:
     return int(text) if plain else None
 
 
-def _report(rows: list[Summary], *, earlier: bool, pen: draw.Pen, reverse: bool = False) -> None:
-    if not rows:
+def _report(
+    rows: list[Summary],
+    searches: list[Summary],
+    *,
+    earlier: bool,
+    pen: draw.Pen,
+    reverse: bool = False,
+) -> None:
+    if not rows and not searches:
         draw.remark("rl: no trials yet   try: rl -- python train.py")
         return
-    lines = screen(rows, now=time.time(), width=draw.width(), pen=pen, reverse=reverse)
+    now, width = time.time(), draw.width()
+    lines = screen(rows, searches, now=now, width=width, pen=pen, reverse=reverse)
     if earlier:
         lines.append(pen("dim", "earlier ones: rl log --all"))
     draw.say("\n".join(lines) + "\n")
 
 
 def screen(
-    rows: list[Summary], *, now: float, width: int, pen: draw.Pen, reverse: bool = False
+    rows: list[Summary],
+    searches: list[Summary],
+    *,
+    now: float,
+    width: int,
+    pen: draw.Pen,
+    reverse: bool = False,
 ) -> list[str]:
-    """Draw the table of trials, then those that cannot be read, then the trend."""
+    """Draw the trials with the searches between them, what cannot be read, then the trend."""
     good = [row for row in rows if "problem" not in row]
-    lines = _table(good, now, width, pen, reverse) if good else []
-    for row in rows:
+    table = _table(good, now, width, pen) if good else [""]
+    head, lines = table[:1] if good else [], table[1:]
+    if searches:
+        from relaunch.cli.searches import between
+
+        lines = between(good, lines, searches, now=now, width=width, pen=pen)
+    lines = [*head, *(reversed(lines) if reverse else lines)]
+    for row in (*rows, *searches):
         if "problem" in row:
-            lines.append(pen("yellow", draw.clean(f"#{row['id']} unreadable: {row['problem']}")))
+            name = row["id"] if row in searches else f"#{row['id']}"
+            lines.append(pen("yellow", draw.clean(f"{name} unreadable: {row['problem']}")))
     return lines + _trend(good, width, pen)
 
 
-def _table(rows: list[Summary], now: float, width: int, pen: draw.Pen, reverse: bool) -> list[str]:
+def _table(rows: list[Summary], now: float, width: int, pen: draw.Pen) -> list[str]:
     """Lay the rows out; when they do not fit, the second metric goes before the words do."""
     names = _metric_names(rows)
     columns, cells = _cells(rows, names[:2], now)
     if len(names) > 1 and sum(draw.natural_widths(columns, cells)) + 2 * len(columns) > width:
         columns, cells = _cells(rows, names[:1], now)
-    return draw.table(columns, cells[::-1] if reverse else cells, width, pen)
+    return draw.table(columns, cells, width, pen)
 
 
 def _cells(
@@ -216,6 +240,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--since", metavar="TIME", help="only since 45m, 3h, 2d, 1w ago, or 2026-11-01[ 14:30]")
     add("--text", metavar="WORDS", help="only with all these words in note, mark, command, failure")
     add("--command", metavar="WORDS", help="only with all these words in the command")
+    add("--searches", action="store_true", help="only searches: rl bisect, grow, sweep")
     add("--reverse", action="store_true", help="newest first")
     add("--json", action="store_true", help="as JSON: schema relaunch/log/1")
     add("--color", choices=("auto", "always", "never"), default="auto", help="(auto)")
@@ -237,16 +262,31 @@ def main(args: Namespace) -> int:
         now=now,
     )
     count = 1 << 60 if args.all else args.n
-    if query is None:
-        rows, earlier = look_back.last(journal, count)
-    else:
+    rows: list[Summary] = []
+    earlier = False
+    if query is not None and not args.searches:
         rows, earlier = look_back.found(journal, query, count)
+    elif not args.searches:
+        rows, earlier = look_back.last(journal, count)
+    rows, searches, earlier = look_back.with_searches(
+        journal, rows, count, earlier=earlier, query=query
+    )
     if args.json:
-        shown = rows[::-1] if args.reverse else rows
-        trend = look_back.trend(rows)
-        draw.say_json("log", {"trials": shown, "earlier": earlier, "critical_s": trend})
-    elif query is not None and not rows:
+        step = -1 if args.reverse else 1
+        draw.say_json(
+            "log",
+            {
+                "trials": rows[::step],
+                "earlier": earlier,
+                "critical_s": look_back.trend(rows),
+                "searches": searches[::step],
+            },
+        )
+    elif args.searches and not searches:
+        draw.remark("rl: no search is like that   try: rl bisect --help")
+    elif query is not None and not rows and not searches:
         draw.remark("rl: no trial is like that   try: rl log")
     else:
-        _report(rows, earlier=earlier, pen=draw.pen(choice=args.color), reverse=args.reverse)
+        pen = draw.pen(choice=args.color)
+        _report(rows, searches, earlier=earlier, pen=pen, reverse=args.reverse)
     return 0

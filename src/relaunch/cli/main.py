@@ -31,7 +31,7 @@ VERBS = {
     "again": "the exact code and command of a trial, once more",
     "back": "the code of a trial, beside your tree",
     "mark": "your verdict on a trial: good, bad, unsure",
-    "gc": "forget old trials, never a marked one",
+    "gc": "forget old trials and searches, never a marked one",
     "set": "config sets: new, ls, use, diff",
     "doctor": "what works on this machine, and what would make the rest work",
     "completion": "shell completion for bash, zsh and fish",

@@ -1,4 +1,4 @@
-"""`rl show N`: one trial on a card, or its output, byte for byte."""
+"""`rl show N`: one trial on a card, or its output, byte for byte; `rl show search/N`: a search."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import time
 
 from relaunch.cli import draw
 from relaunch.cli.log import STATE_STYLES, VERDICT_STYLES, exit_word
+from relaunch.errors import UsageError
 from relaunch.inside.protocol import LOG_FILE
 from relaunch.journal.output import RESET, STDERR, STDOUT, read_chunks, segments
+from relaunch.journal.searches import PREFIX
 from relaunch.session import look_back
 from relaunch.session.captures import captures_of, has_capture
 from relaunch.session.measured import sections_of
@@ -28,6 +30,7 @@ Examples
   rl show 3 --output | less    what it printed, byte for byte
   rl show -1 --output --follow while it runs
   rl show @bad --code --env
+  rl show search/3             a bisect, grow or sweep: each probe, the answer
 """
 _FILES_SHOWN = 8
 _INDENT = 10
@@ -39,7 +42,8 @@ _STREAM_WORDS = {STDOUT: "out", STDERR: "err", RESET: "reset"}
 def arguments(parser: ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("trial", nargs="?", default="-1", help="3, 3.2, -1, @good, a name (the newest)")
+    add("trial", nargs="?", default="-1", metavar="TRIAL|search/N",
+        help="3, 3.2, -1, @good, a name, search/3 (the newest)")  # fmt: skip
     add("--output", action="store_true", help="write what it printed, byte for byte")
     add("--follow", action="store_true", help="with --output: go on until it ends")
     add("--stream", choices=tuple(_STREAMS), default="both", help="with --output: which (both)")
@@ -55,6 +59,8 @@ def arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> int:
     """Show one trial."""
     _, journal = look_back.here()
+    if args.trial.startswith(PREFIX):
+        return _search(journal, args)
     trial = look_back.trial_of(journal, args.trial)
     if args.output or args.follow or args.times:
         return _output(journal, trial, args)
@@ -80,6 +86,19 @@ def main(args: Namespace) -> int:
         raise look_back.malformed(trial) from None
     draw.say("\n".join(lines) + "\n")
     return 0
+
+
+def _search(journal: Journal, args: Namespace) -> int:
+    from relaunch.cli import searches
+    from relaunch.session.searched import search_of
+
+    search = search_of(journal.home, args.trial)
+    for name in ("output", "follow", "times", "sections", "log", "code", "env"):
+        if getattr(args, name):
+            raise UsageError(
+                f"--{name} is of one trial, not of a search", hint=f"rl show {search.id}"
+            )
+    return searches.show(journal.home, search, json=args.json, color=args.color)
 
 
 def _as_json(trial: Trial, packages: dict[str, str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 import sys
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import regex, seconds
+from relaunch.cli.launch_options import budget, regex, seconds
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
 from relaunch.session.sweeping.told import SEED_VARIABLES, Factor, Kind, Request
@@ -30,6 +30,8 @@ Examples
   rl sweep --pairwise --env A=0,1 --env B=0,1 --env C=0,1,2 -- python train.py
   rl sweep --resume                     what is missing, then the table again
   rl sweep --resume --tell-apart        and what decides between explanations
+  rl sweep --undo 2                     forget the last two runs; their trials stay
+  rl sweep --log                        each run of the last sweep
 """
 ALL_PASSED, SOME_FAILED, INTERRUPTED = 0, 1, 130
 _OF_A_NEW_ONE = ("command", "sets", "seed", "env", "arg", "pair", "pairwise", "limit", "times",
@@ -61,6 +63,8 @@ def arguments(parser: ArgumentParser) -> None:
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
     add("--budget", metavar="N|TIME", help="at most so many runs now, or so long (30m)")
     add("--resume", action="store_true", help="go on with the last sweep: only what is missing")
+    add("--undo", nargs="?", type=int, const=1, metavar="N", help="forget the last N runs")
+    add("--log", action="store_true", help="the runs of the last sweep")
     add("--tell-apart", action="store_true", help="run what decides between explanations")
     add("--json", action="store_true", help="as JSON: schema relaunch/sweep/1")
     add("--color", choices=("auto", "always", "never"), default="auto", help="(auto)")
@@ -74,6 +78,8 @@ def main(args: Namespace) -> int:
     from relaunch.session.sweeping.sweep import Sweep
 
     project = open_project()
+    if args.log or args.undo is not None:
+        return _look_back(project, args)
     search, request = _asked(project, args)
     live = Live(request, quiet=args.json, pen=draw.pen(sys.stderr, args.color))
     sweep = Sweep(project, request, tell=live.tell, ask=_ask(project), resume=search)
@@ -81,14 +87,24 @@ def main(args: Namespace) -> int:
         found = sweep.run()
     finally:
         live.close()
-    show(project, request, sweep.book.number, found, json=args.json, color=args.color)
+    show(project, request, sweep.book, found, json=args.json, color=args.color)
     return _code(found)
 
 
-def _code(found: Found) -> int:
-    from relaunch.session.sweeping import sweep
+def _look_back(project: Project, args: Namespace) -> int:
+    from relaunch.cli import searches
+    from relaunch.session.sweeping.remembered import last_search
 
-    if found.stopped == sweep.INTERRUPTED:
+    search, _ = last_search(project)
+    if args.log:
+        return searches.log(project.home.journal, search, json=args.json, color=args.color)
+    return searches.undo(search, args.undo)
+
+
+def _code(found: Found) -> int:
+    from relaunch.journal import searches
+
+    if found.stopped == searches.INTERRUPTED:
         return INTERRUPTED
     return ALL_PASSED if found.all_passed else SOME_FAILED
 
@@ -108,7 +124,7 @@ def _asked(project: Project, args: Namespace) -> tuple[Search | None, Request]:
     """Return what to run, and the sweep that goes on, if one does."""
     if args.jobs is not None and args.jobs < 1:
         raise UsageError(f"--jobs {args.jobs}: at least one", hint="rl sweep -j 2 ...")
-    runs, most_s = _budget(args.budget)
+    runs, most_s = budget(args.budget)
     if not args.resume:
         request = _request(project, args)
         return None, request.but(most_runs=runs, most_s=most_s, tell_apart=args.tell_apart)
@@ -217,9 +233,3 @@ def _pair(word: str, factors: Sequence[Factor]) -> tuple[str, ...]:
     if len(names) < 2:
         raise UsageError(f"--pair {word}: two or more names", hint="--pair lr,batch")
     return names
-
-
-def _budget(text: str | None) -> tuple[int | None, float | None]:
-    if not text:
-        return None, None
-    return (int(text), None) if text.isdecimal() else (None, seconds(text, "--budget"))

@@ -46,7 +46,9 @@ class Live:
 
     def _began(self, event: Began) -> None:
         before = f", {event.done} done before" if event.done else ""
-        self._lines.say(f"rl: sweep {event.number}: {draw.plural(event.todo, 'run')} to do{before}")
+        self._lines.say(
+            f"rl: search/{event.number}: {draw.plural(event.todo, 'run')} to do{before}"
+        )
         for note in event.notes:
             self._lines.say(f"rl: {note}")
 

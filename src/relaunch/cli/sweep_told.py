@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from textwrap import wrap
 
-from relaunch.cli import draw
+from relaunch.cli import draw, searches
 from relaunch.cli.table import differing_sets, result_cells, result_columns
 from relaunch.session.compare import Row
 from relaunch.session.past import outcome_json
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from relaunch.journal.searches import Search
     from relaunch.search.conditions import Condition
     from relaunch.search.factors import Finding
     from relaunch.session.compare import Ran
@@ -26,22 +27,46 @@ _MOST_ROWS = 40
 _MOST_RATES = 3
 _LIKELY_CHANCE = 0.05
 _WIDEST = 100
+_LEFT = "not all was run"
 
 
 def show(
-    project: Project, request: Request, number: int, found: Found, *, json: bool, color: str
+    project: Project, request: Request, book: Search, found: Found, *, json: bool, color: str
 ) -> None:
-    """Say it on standard output."""
+    """Say it on standard output, and keep it with the sweep."""
     rows = rows_of(request, found)
     differs = differing_sets(project, rows) if _is_about_sets(found) else []
-    if json:
-        draw.say_json("sweep", as_json(request, number, found, differs))
-        return
-    pen = draw.pen(sys.stdout, color)
     metrics = list(project.settings.metrics)
-    lines = table(rows, metrics, pen) if rows else []
-    lines += [*verdict(found, pen), *differs]
-    draw.say("\n".join(lines) + "\n")
+
+    def lines(pen: draw.Pen) -> list[str]:
+        drawn = table(rows, metrics, pen) if rows else []
+        return [*drawn, *verdict(found, pen), *differs]
+
+    searches.tell(
+        book,
+        schema="sweep",
+        answer=as_json(request, book.number, found, differs),
+        end=_ended(found),
+        lines=lines,
+        json=json,
+        color=color,
+    )
+
+
+def _ended(found: Found) -> dict[str, Any]:
+    """Return what a list of searches shows of this one."""
+    failure, hunted = found.explanation.failure, found.hunted
+    failed = len(found.runs) - found.passed
+    said = f"{failed} of {len(found.runs)} failed" if failed else "all passed"
+    return {
+        "told": failure.text if failure and failure.rules else said,
+        "found": bool(failure and failure.rules and failure.is_sure),
+        "failure": hunted.title if hunted else "",
+        "signature": hunted.digest if hunted else "",
+        "runs": len(found.runs),
+        "seconds": found.seconds,
+        "stopped": found.stopped or (_LEFT if found.left else ""),
+    }
 
 
 def _is_about_sets(found: Found) -> bool:

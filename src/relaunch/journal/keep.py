@@ -142,12 +142,13 @@ def choose(
 
 
 def leftovers(journal: Journal, going: Iterable[str] = ()) -> list[str]:
-    """Find what belongs to no trial: unfinished starts, half-deleted trials, unused short cuts.
+    """Find what belongs to nothing: unfinished starts, half-deleted trials, unused short cuts.
 
     The files are listed before the trials: a trial that begins meanwhile keeps its short cuts.
     """
     home = journal.home
-    found = [path for path in _paths(journal.trials) if _is_hidden(path) and _is_dead(path)]
+    began = [*_paths(journal.trials), *_paths(f"{home}/searches")]
+    found = [path for path in began if _is_hidden(path) and _is_dead(path)]
     pointers = [
         (path, _read(path))
         for kind in _POINTERS
@@ -265,7 +266,7 @@ def forget(journal: Journal, plan: Plan) -> list[str]:
             raise JournalError(f"cannot delete #{held.id}: {error.strerror}") from None
         gone.append(held.id)
     for path in plan.leftovers:
-        _delete(path)
+        delete(path)
     return gone
 
 
@@ -274,7 +275,7 @@ def _delete_trial(journal: Journal, trial_id: str) -> None:
     hidden = os.path.join(journal.trials, f".gone-{os.getpid()}-{trial_id}")
     noted = _note_forgotten(journal, trial_id)
     os.rename(path, hidden)
-    _delete(hidden)
+    delete(hidden)
     if not noted:  # the disk was full; now there is room
         _note_forgotten(journal, trial_id)
 
@@ -287,7 +288,8 @@ def _note_forgotten(journal: Journal, trial_id: str) -> bool:
     return True
 
 
-def _delete(path: str) -> None:
+def delete(path: str) -> None:
+    """Delete a file, or a folder with all that is in it."""
     from shutil import rmtree
 
     if os.path.isdir(path) and not os.path.islink(path):

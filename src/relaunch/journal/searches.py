@@ -1,7 +1,15 @@
 """Searches in the journal: what was asked, each probe as it ended, and what was found.
 
-One folder each, in `searches/`. A probe is one line, written at once: a kill at any moment loses
-none that ended, and `probes` reads all but a line that was cut.
+    searches/3/start.json     what was asked for
+    searches/3/probes.jsonl   a line for each probe, in the order in which they ended
+    searches/3/probes/        what they wrote
+    searches/3/answer.json    what was found, whole, and the lines that were shown
+    searches/3/end.json       the same in a few words, for a list; missing while it runs, or when
+                              rl itself was killed
+    searches/3/lock           held by the process that works on it
+
+A probe is written at once: a kill at any moment loses none that ended, and `probes` reads all but
+a line that was cut.
 """
 
 from __future__ import annotations
@@ -17,9 +25,15 @@ from relaunch.textfile import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
     from typing import Any
 
+PREFIX = "search/"
+"""What a person calls one begins so: no trial can have such a name."""
+INTERRUPTED = "interrupted"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_TRIES, _PAUSE_S = 10, 0.01
+"""Somebody who only looks whether it is held has it for a moment."""
 
 
 class Search:
@@ -30,11 +44,17 @@ class Search:
         self.path = path
         self.start = start
         self._lock = -1
+        self._spent_s = 0.0
 
     @property
     def number(self) -> int:
-        """What a person calls it."""
+        """Which one it is, the first being 1."""
         return int(os.path.basename(self.path))
+
+    @property
+    def id(self) -> str:
+        """What a person calls it."""
+        return f"{PREFIX}{self.number}"
 
     def note(self, probe: dict[str, Any]) -> None:
         """Remember one probe."""
@@ -60,14 +80,24 @@ class Search:
                 found.append(value)
         return found
 
+    @property
+    def count(self) -> int:
+        """How many have ended, without reading them."""
+        try:
+            with open(os.path.join(self.path, "probes.jsonl"), "rb") as file:
+                return file.read().count(b"\n")
+        except FileNotFoundError:
+            return 0
+
     def forget(self, count: int) -> list[dict[str, Any]]:
-        """Take the last probes back; returns them."""
+        """Take the last probes back; returns them, the last one first."""
         probes = self.probes()
         kept, gone = probes[: len(probes) - count], probes[len(probes) - count :]
         text = "".join(f"{dumps(probe)}\n" for probe in kept)
         write_file(os.path.join(self.path, "probes.jsonl"), text.encode("ascii"))
         self.reopen()
-        return gone
+        self.finish({"stopped": "some probes were taken back", "runs": len(kept)})
+        return gone[::-1]
 
     def keep(self, name: str, value: dict[str, Any]) -> None:
         """Keep what was costly to learn, by a name."""
@@ -77,32 +107,76 @@ class Search:
         """Return what was kept by that name, if anything was."""
         return read_json(os.path.join(self.path, f"{name}.json"))
 
-    def finish(self, end: dict[str, Any]) -> None:
-        """Write down what was found."""
-        write_json(os.path.join(self.path, "end.json"), {"when": time.time(), **end})
+    def finish(self, end: dict[str, Any], answer: dict[str, Any] | None = None) -> None:
+        """Write down what was found; `seconds` are of this sitting, those before are added."""
+        if answer is not None:
+            write_json(os.path.join(self.path, "answer.json"), answer)
+        seconds = self._spent_s + end.get("seconds", 0.0)
+        write_json(
+            os.path.join(self.path, "end.json"), {"when": time.time(), **end, "seconds": seconds}
+        )
 
     def reopen(self) -> None:
         """Let it be open again."""
-        try:
-            os.unlink(os.path.join(self.path, "end.json"))
-        except FileNotFoundError:
-            pass
+        self._spent_s = float((self.end or {}).get("seconds", 0.0))
+        for name in ("end.json", "answer.json"):
+            try:
+                os.unlink(os.path.join(self.path, name))
+            except FileNotFoundError:
+                pass
 
     @property
     def end(self) -> dict[str, Any] | None:
-        """What was found; None while it is open."""
+        """What was found, in a few words; None while it runs, and after a kill."""
         return read_json(os.path.join(self.path, "end.json"))
+
+    @property
+    def answer(self) -> dict[str, Any] | None:
+        """What was found, whole, with what was shown; None where nothing was."""
+        return read_json(os.path.join(self.path, "answer.json"))
+
+    @property
+    def state(self) -> str:
+        """Return `running`, `done`, `refused`, `interrupted`, `stopped`, or `killed`: rl was."""
+        end = self.end
+        if end is None:
+            return "running" if self.is_held else "killed"
+        if end.get("refused"):
+            return "refused"
+        if end.get("stopped"):
+            return "interrupted" if end["stopped"] == INTERRUPTED else "stopped"
+        return "done"
+
+    @property
+    def is_held(self) -> bool:
+        """Tell whether somebody works on it."""
+        try:
+            fd = os.open(os.path.join(self.path, "lock"), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
 
     def hold(self) -> None:
         """Have it for ourselves; JournalError if somebody works on it."""
         path = os.path.join(self.path, "lock")
-        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            self._lock = -1
-            raise JournalError(f"search {self.number} is running already") from None
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        for left in reversed(range(_TRIES)):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if left:
+                    time.sleep(_PAUSE_S)
+                    continue
+                os.close(fd)
+                raise JournalError(f"{self.id} is running already") from None
+            self._lock = fd
+            return
 
     def release(self) -> None:
         """Let others have it."""
@@ -120,6 +194,8 @@ def begin(home: str, start: dict[str, Any]) -> Search:
     os.mkdir(temp, 0o700)
     start = {"when": time.time(), **start}
     write_json(os.path.join(temp, "start.json"), start)
+    search = Search(temp, start)
+    search.hold()  # before anybody can see it
     number = max(numbers(home), default=0) + 1
     while True:
         path = os.path.join(folder, str(number))
@@ -130,9 +206,17 @@ def begin(home: str, start: dict[str, Any]) -> Search:
             if not os.path.isdir(path):
                 raise
             number += 1
-    search = Search(path, start)
-    search.hold()
+    search.path = path
     return search
+
+
+def take_up(home: str, start: Callable[[], dict[str, Any]], resume: Search | None) -> Search:
+    """Go on with a search, or make a new one that begins so; held by us."""
+    if resume is None:
+        return begin(home, start())
+    resume.hold()
+    resume.reopen()
+    return resume
 
 
 def numbers(home: str) -> list[int]:
@@ -149,7 +233,7 @@ def load(home: str, number: int) -> Search:
     path = os.path.join(home, "searches", str(number))
     start = read_json(os.path.join(path, "start.json"))
     if start is None:
-        raise JournalError(f"no search {number}", hint="rl bisect --log")
+        raise JournalError(f"no {PREFIX}{number}", hint="rl log --searches")
     return Search(path, start)
 
 
@@ -158,21 +242,18 @@ def kept_builds(home: str) -> list[str]:
     found = []
     for number in numbers(home):
         folder = os.path.join(home, "searches", str(number), "builds")
-        if os.path.isdir(folder):
-            search = Search(os.path.dirname(folder), {})
-            try:
-                search.hold()
-            except (JournalError, OSError):
-                continue
-            search.release()
+        if os.path.isdir(folder) and not Search(os.path.dirname(folder), {}).is_held:
             found.append(folder)
     return found
 
 
-def newest(home: str, kind: str) -> Search | None:
-    """Return the last search of a kind."""
+def newest(home: str, kinds: Collection[str]) -> Search | None:
+    """Return the last search of these kinds."""
     for number in reversed(numbers(home)):
-        search = load(home, number)
-        if search.start.get("kind") == kind:
+        try:
+            search = load(home, number)
+        except JournalError:
+            continue
+        if search.start.get("kind") in kinds:
             return search
     return None

@@ -43,6 +43,22 @@ def last(journal: Journal, count: int) -> tuple[list[Summary], bool]:
     return summaries(journal, ids[-count:]), len(ids) > count
 
 
+def with_searches(
+    journal: Journal,
+    rows: list[Summary],
+    count: int,
+    *,
+    earlier: bool,
+    query: Query | None = None,
+) -> tuple[list[Summary], list[Summary], bool]:
+    """Add the searches between these trials, if there are any; of both together the newest."""
+    if not os.path.isdir(os.path.join(journal.home, "searches")):
+        return rows, [], earlier
+    from relaunch.session.searched import among
+
+    return among(journal.home, rows, count, earlier=earlier, query=query)
+
+
 def found(journal: Journal, query: Query, count: int) -> tuple[list[Summary], bool]:
     """Summarise the newest trials that match, oldest first, and say whether there are earlier."""
     from relaunch.journal.index import find

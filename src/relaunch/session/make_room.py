@@ -1,4 +1,4 @@
-"""Makes room: forgets the trials a person named, sweeps leftovers, then packs the code that stays.
+"""Makes room: forgets trials and searches, sweeps leftovers, then packs the code that stays.
 
 Trials go first and code after them: a kill in between leaves code of no trial, never the reverse.
 """
@@ -6,7 +6,7 @@ Trials go first and code after them: a kill in between leaves code of no trial, 
 from __future__ import annotations
 
 from relaunch.errors import RelaunchError
-from relaunch.journal import keep, searches
+from relaunch.journal import keep, keep_searches, searches
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ class Freed(Record):
 
     plan: keep.Plan
     gone: tuple[str, ...]
+    """Trials and searches, by their names."""
     freed_bytes: int
     problem: str = ""
     """Why the code could not be packed."""
@@ -36,14 +37,17 @@ def make_room(
     dry_run: bool = False,
 ) -> Freed:
     """Forget what is old or large, never what must stay; `dry_run` only plans it."""
-    held = keep.survey(journal)
+    both = [*keep.survey(journal), *keep_searches.survey(journal.home)]
+    held = sorted(both, key=lambda one: one.when)
     plan = keep.choose(held, now=now, older_s=older_s, larger=larger, keep_size=keep_size)
     plan = keep.with_leftovers(journal, plan)
     if dry_run:
         gone = tuple(held.id for held in plan.go)
         return Freed(plan=plan, gone=gone, freed_bytes=plan.bytes)
     before = keep.bytes_below(journal.home)
-    gone = tuple(keep.forget(journal, plan))
+    aside = [one for one in plan.go if one.id.startswith(searches.PREFIX)]
+    trials = plan.but(go=tuple(one for one in plan.go if one not in aside))
+    gone = (*keep.forget(journal, trials), *keep_searches.forget(journal.home, aside))
     problem = _pack(home, journal)
     freed = max(0, before - keep.bytes_below(journal.home))
     return Freed(plan=plan, gone=gone, freed_bytes=freed, problem=problem)
@@ -60,9 +64,9 @@ def _pack(home: Home, journal: Journal) -> str:
             code = journal.load(trial_id).start.get("code")
             if code:
                 codes.append(from_json(code))
-        for number in searches.numbers(journal.home):  # those that may go on need theirs
+        for number in searches.numbers(journal.home):  # any of them may go on
             search = searches.load(journal.home, number)
-            if search.end is None and "code" in search.start:
+            if "code" in search.start:
                 codes.append(from_json(search.start["code"]))
         collect(home, codes)
     except RelaunchError as error:

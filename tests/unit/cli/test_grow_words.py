@@ -63,7 +63,7 @@ def test_ends_of_which_one_is_not_whole_are_both_not():
         (["batch=1..8"], {"at": ["seq=x"]}, "`x` is no number"),
         (["batch=1..8"], {"at": ["seq"]}, "NAME=VALUE"),
         (["batch=1..8"], {"step": "0"}, "above 0"),
-        (["batch=-1..8"], {"log": True}, "no log scale"),
+        (["batch=-1..8"], {"doubling": True}, "nothing doubles"),
         (["batch=1..8"], {"match": "("}, "no regular expression"),
         (["batch=1..8"], {"timeout": "soon"}, "takes a time"),
     ],
@@ -82,7 +82,7 @@ def test_wrong_words_are_refused_with_what_is_off(tmp_path, words, more, said):
     [({"jobs": "0"}, "at least one"), ({"jobs": "two"}, "whole number"),
      ({"budget": "0"}, "at least one"), ({"budget": "much"}, "takes a time"),
      ({"memory": "lots"}, "takes a size"), ({"time": "long"}, "takes a time"),
-     ({"log": True, "linear": True}, "at once")],
+     ({"doubling": True, "linear": True}, "at once")],
 )  # fmt: skip
 def test_wrong_options_are_refused(values, said):
     with pytest.raises(UsageError, match=said):

@@ -177,7 +177,7 @@ _rl() {
         esac
         ;;
     sweep)
-        options='-h --help -s --set --seed --env --arg --pair --pairwise --limit -n --times -j --jobs --timeout --match --budget --resume --tell-apart --json --color --'
+        options='-h --help -s --set --seed --env --arg --pair --pairwise --limit -n --times -j --jobs --timeout --match --budget --resume --undo --log --tell-apart --json --color --'
         case $prev in
         -s|--set) values='sets' ;;
         --seed) values='text' ;;
@@ -190,11 +190,12 @@ _rl() {
         --timeout) values='text' ;;
         --match) values='text' ;;
         --budget) values='text' ;;
+        --undo) values='text' ;;
         --color) values='auto always never' ;;
         esac
         ;;
     grow)
-        options='-h --help -j --jobs --at --memory --time --step --linear --log --timeout --match --env --budget --resume --json --color --'
+        options='-h --help -j --jobs --at --memory --time --step --linear --doubling --timeout --match --env --budget --resume --undo --log --json --color --'
         case $prev in
         -j|--jobs) values='text' ;;
         --at) values='text' ;;
@@ -205,11 +206,12 @@ _rl() {
         --match) values='text' ;;
         --env) values='text' ;;
         --budget) values='text' ;;
+        --undo) values='text' ;;
         --color) values='auto always never' ;;
         esac
         ;;
     log)
-        options='-h --help -n --all --set --verdict --signature --since --text --command --reverse --json --color'
+        options='-h --help -n --all --set --verdict --signature --since --text --command --searches --reverse --json --color'
         case $prev in
         -n) values='text' ;;
         --set) values='sets' ;;
@@ -224,6 +226,7 @@ _rl() {
     show)
         options='-h --help --output --follow --stream --sections --log --times --code --env --json --color'
         words='@good @bad'
+        _rl_searches
         case $prev in
         --stream) values='out err reset both' ;;
         --color) values='auto always never' ;;
@@ -322,6 +325,15 @@ _rl_sets() {
     for path in *@*; do
         name=${path#*@}
         if [[ -e $path && $name == "$last"* ]]; then COMPREPLY+=("$before$name"); fi
+    done
+}
+
+# What the journal has here, as search/N.
+_rl_searches() {
+    local path folder=$(git rev-parse --git-common-dir 2>/dev/null)/relaunch
+    if [[ ! -d $folder ]]; then folder=.relaunch; fi
+    for path in "$folder"/searches/[0-9]*; do
+        if [[ -d $path ]]; then words+=" search/${path##*/}"; fi
     done
 }
 

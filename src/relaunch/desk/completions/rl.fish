@@ -54,6 +54,15 @@ function __rl_sets
     end
 end
 
+# What the journal has here, as search/N.
+function __rl_searches
+    set -l folder (git rev-parse --git-common-dir 2>/dev/null)/relaunch
+    test -d "$folder"; or set folder .relaunch
+    for path in $folder/searches/*
+        string match -rq '/\d+$' -- $path; and echo search/(basename $path)
+    end
+end
+
 complete -c rl -f
 complete -c rl -n __rl_program -a '(__rl_rest)'
 complete -c rl -n __rl_first -a run -d 'run it once, cleanly, and remember what was tested'
@@ -72,7 +81,7 @@ complete -c rl -n __rl_first -a diff -d 'what differs between two trials?'
 complete -c rl -n __rl_first -a again -d 'the exact code and command of a trial, once more'
 complete -c rl -n __rl_first -a back -d 'the code of a trial, beside your tree'
 complete -c rl -n __rl_first -a mark -d 'your verdict on a trial: good, bad, unsure'
-complete -c rl -n __rl_first -a gc -d 'forget old trials, never a marked one'
+complete -c rl -n __rl_first -a gc -d 'forget old trials and searches, never a marked one'
 complete -c rl -n __rl_first -a set -d 'config sets: new, ls, use, diff'
 complete -c rl -n __rl_first -a doctor -d 'what works on this machine, and what would make the rest work'
 complete -c rl -n __rl_first -a completion -d 'shell completion for bash, zsh and fish'
@@ -294,7 +303,7 @@ complete -c rl -n '__rl_in bisect' -l never-fails-after -d 'mended: since then i
 complete -c rl -n '__rl_in bisect' -l ends -x -d 'run each end N times first (1)'
 complete -c rl -n '__rl_in bisect' -l confirm -x -d 'run the answer N times more (1)'
 complete -c rl -n '__rl_in bisect' -l confidence -x -d 'how sure to be (0.98)'
-complete -c rl -n '__rl_in bisect' -l budget -x -d 'at most so many runs (40), or so long (30m)'
+complete -c rl -n '__rl_in bisect' -l budget -x -d 'at most so many runs now (40), or so long (30m)'
 complete -c rl -n '__rl_in bisect' -l no-prior -d 'weigh all commits alike'
 complete -c rl -n '__rl_in bisect' -l no-repair -d 'make no environments for old revisions'
 complete -c rl -n '__rl_in bisect' -l resume -d 'go on with the last search'
@@ -316,6 +325,8 @@ complete -c rl -n '__rl_in sweep' -l timeout -x -d 'end a run after 30, 5m or 2h
 complete -c rl -n '__rl_in sweep' -l match -x -d 'output that is the failure hunted'
 complete -c rl -n '__rl_in sweep' -l budget -x -d 'at most so many runs now, or so long (30m)'
 complete -c rl -n '__rl_in sweep' -l resume -d 'go on with the last sweep: only what is missing'
+complete -c rl -n '__rl_in sweep' -l undo -x -d 'forget the last N runs'
+complete -c rl -n '__rl_in sweep' -l log -d 'the runs of the last sweep'
 complete -c rl -n '__rl_in sweep' -l tell-apart -d 'run what decides between explanations'
 complete -c rl -n '__rl_in sweep' -l json -d 'as JSON: schema relaunch/sweep/1'
 complete -c rl -n '__rl_in sweep' -l color -xa 'auto always never' -d '(auto)'
@@ -326,12 +337,14 @@ complete -c rl -n '__rl_in grow' -l memory -x -d 'say where memory reaches 16G (
 complete -c rl -n '__rl_in grow' -l time -x -d 'say where a run takes 30m or 2h'
 complete -c rl -n '__rl_in grow' -l step -x -d 'sizes are so far apart (1)'
 complete -c rl -n '__rl_in grow' -l linear -d 'divide the range evenly'
-complete -c rl -n '__rl_in grow' -l log -d 'double first, from the low end on'
+complete -c rl -n '__rl_in grow' -l doubling -d 'double first, from the low end on'
 complete -c rl -n '__rl_in grow' -l timeout -x -d 'end a run after 30, 5m or 2h'
 complete -c rl -n '__rl_in grow' -l match -x -d 'output that is the failure hunted'
 complete -c rl -n '__rl_in grow' -l env -x -d 'set it for each run'
 complete -c rl -n '__rl_in grow' -l budget -x -d 'at most so many runs (40), or so long (30m)'
 complete -c rl -n '__rl_in grow' -l resume -d 'go on with the last search'
+complete -c rl -n '__rl_in grow' -l undo -x -d 'forget its last N runs'
+complete -c rl -n '__rl_in grow' -l log -d 'the runs of the last search'
 complete -c rl -n '__rl_in grow' -l json -d 'as JSON: schema relaunch/grow/1'
 complete -c rl -n '__rl_in grow' -l color -xa 'auto always never' -d '(auto)'
 complete -c rl -n '__rl_in log' -s h -l help -d 'show this help message and exit'
@@ -343,6 +356,7 @@ complete -c rl -n '__rl_in log' -l signature -x -d 'only failures with this in t
 complete -c rl -n '__rl_in log' -l since -x -d 'only since 45m, 3h, 2d, 1w ago, or 2026-11-01[ 14:30]'
 complete -c rl -n '__rl_in log' -l text -x -d 'only with all these words in note, mark, command, failure'
 complete -c rl -n '__rl_in log' -l command -x -d 'only with all these words in the command'
+complete -c rl -n '__rl_in log' -l searches -d 'only searches: rl bisect, grow, sweep'
 complete -c rl -n '__rl_in log' -l reverse -d 'newest first'
 complete -c rl -n '__rl_in log' -l json -d 'as JSON: schema relaunch/log/1'
 complete -c rl -n '__rl_in log' -l color -xa 'auto always never' -d '(auto)'
@@ -357,7 +371,7 @@ complete -c rl -n '__rl_in show' -l code -d 'all files that differ from the comm
 complete -c rl -n '__rl_in show' -l env -d 'the environment, name by name'
 complete -c rl -n '__rl_in show' -l json -d 'as JSON: schema relaunch/show/1'
 complete -c rl -n '__rl_in show' -l color -xa 'auto always never' -d '(auto)'
-complete -c rl -n '__rl_in show' -a '@good @bad'
+complete -c rl -n '__rl_in show' -a '@good @bad (__rl_searches)'
 complete -c rl -n '__rl_in diff' -s h -l help -d 'show this help message and exit'
 complete -c rl -n '__rl_in diff' -l stat -d 'of the code only the files and how many lines'
 complete -c rl -n '__rl_in diff' -l patch -d 'the code as a patch that git apply takes'
@@ -377,9 +391,9 @@ complete -c rl -n '__rl_in mark' -l name -x -d 'call it by this name from now on
 complete -c rl -n '__rl_in mark' -l clear -d 'take verdict, text and name away'
 complete -c rl -n '__rl_in mark' -l json -d 'as JSON: schema relaunch/mark/1'
 complete -c rl -n '__rl_in gc' -s h -l help -d 'show this help message and exit'
-complete -c rl -n '__rl_in gc' -l older -x -d 'forget trials older than 12h, 30d, 8w'
-complete -c rl -n '__rl_in gc' -l larger -x -d 'forget trials that take more than 500M, 1G each'
-complete -c rl -n '__rl_in gc' -l keep-size -x -d 'forget the oldest until all trials take no more'
+complete -c rl -n '__rl_in gc' -l older -x -d 'forget trials and searches older than 12h, 30d, 8w'
+complete -c rl -n '__rl_in gc' -l larger -x -d 'forget those that take more than 500M, 1G each'
+complete -c rl -n '__rl_in gc' -l keep-size -x -d 'forget the oldest until all together take no more'
 complete -c rl -n '__rl_in gc' -l dry-run -d 'only say what would go'
 complete -c rl -n '__rl_in gc' -l json -d 'as JSON: schema relaunch/gc/1'
 complete -c rl -n '__rl_in set' -s h -l help -d 'show this help message and exit'

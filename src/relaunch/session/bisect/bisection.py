@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from relaunch.history.line import first_parents, inside_merge, touched
 from relaunch.history.prior import weights
@@ -13,13 +12,14 @@ from relaunch.journal import searches
 from relaunch.search.line import Side
 from relaunch.session.bisect.build import MOST_BYTES, Build
 from relaunch.session.bisect.crew import Crew
-from relaunch.session.bisect.driver import Driver, Stopped
-from relaunch.session.bisect.hunt import Hunt
+from relaunch.session.bisect.driver import Driver
+from relaunch.session.bisect.hunt import Hunt, NotReproduced
 from relaunch.session.bisect.oracle import Oracle
 from relaunch.session.bisect.remembered import KIND, request_json
 from relaunch.session.bisect.repair import PLAIN, Ladder
 from relaunch.session.bisect.told import Began, Found
 from relaunch.session.bisect.weigh import Weigher, kept_files, kept_weights
+from relaunch.session.sitting import Stopped
 from relaunch.trial.place.builds import Builds
 from relaunch.trial.place.checkout import open_checkout, sweep
 from relaunch.trial.place.doubts import interpreter
@@ -71,10 +71,7 @@ class Bisection:
         names = (request.good, request.bad)
         self.line = first_parents(self.repo, self.old, self.new, called=names)
         self.commits: dict[str, Commit] = {one.id: one for one in self.line.commits}
-        self.book = resume or searches.begin(project.home.journal, self._start())
-        if resume is not None:
-            resume.hold()
-            resume.reopen()
+        self.book = searches.take_up(project.home.journal, self._start, resume)
         self.oracle = self._oracle()
         self.driver = Driver(
             request, self.book, launcher=launcher or self._crew, describe=self._describe, tell=tell
@@ -99,15 +96,21 @@ class Bisection:
         ends = (self.request.good, self.request.bad)
         count = len(self.line.commits)
         self.tell(Began(number=self.book.number, ends=ends, commits=count, notes=self._notes()))
+        is_over = False
         try:
             with self.driver:
                 hunt = self.driver.run_ends(self.line.start, self.new, ends)
-                return self._finish(self._search(hunt))
+                found = self._finish(self._search(hunt))
+            is_over = not found.stopped
+            return found
         except Stopped as stop:
-            raise stop.nothing_yet from None
+            raise self.driver.nothing_yet(stop) from None
+        except NotReproduced:
+            is_over = True
+            raise
         finally:
             sweep(self._checkouts)
-            if self.book.end is not None:
+            if is_over:
                 self._builds.remove()
 
     def _notes(self) -> tuple[str, ...]:
@@ -239,16 +242,13 @@ class Bisection:
 
     def _finish(self, found: Found) -> Found:
         driver = self.driver
-        found = found.but(
+        return found.but(
             runs=driver.runs,
             search_runs=driver.search_runs,
             builds=driver.builds,
-            seconds=time.monotonic() - driver.began,
+            seconds=driver.sitting.spent_s,
             others=driver.others(found.hunt),
         )
-        if not found.stopped:
-            self.book.finish({"suspects": [[one.id, chance] for one, chance in found.suspects]})
-        return found
 
     # --- what runs the probes
 

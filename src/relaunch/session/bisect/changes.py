@@ -9,7 +9,6 @@ this sense: without any one of its changes the failure does not show.
 from __future__ import annotations
 
 import os
-import time
 
 from relaunch.errors import UsageError
 from relaunch.journal import searches
@@ -17,11 +16,12 @@ from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.search.line import Side
 from relaunch.session import facts
-from relaunch.session.bisect.driver import Driver, Stopped
+from relaunch.session.bisect.driver import Driver
 from relaunch.session.bisect.in_place import crew_in_place, run_in_place
 from relaunch.session.bisect.remembered import CHANGES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
+from relaunch.session.sitting import Stopped
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.hold import repair_sets
 
@@ -130,11 +130,9 @@ class ChangeSearch:
         env = {**os.environ, **request.recipe.env}
         python = interpreter(request.recipe.argv, env, request.recipe.cwd)
         self._ladder = Ladder("", python, env, INSTALL_S)
-        self.book = resume or searches.begin(project.home.journal, self._start())
         if resume is not None:
             self._check(resume)
-            resume.hold()
-            resume.reopen()
+        self.book = searches.take_up(project.home.journal, self._start, resume)
         self._driver = Driver(
             request, self.book, launcher=self._crew, describe=self._describe, tell=tell
         )
@@ -145,6 +143,7 @@ class ChangeSearch:
             "request": request_json(self.request, self.project.home.project),
             "source": [*self.between.source],
             "identity": self._identity(),
+            "changes": [one.name for one in self.changes],
             **self.between.kept,
         }
 
@@ -157,7 +156,7 @@ class ChangeSearch:
     def _check(self, resume: searches.Search) -> None:
         if resume.start.get("identity") != self._identity():
             raise UsageError(
-                f"what differs is not what search {resume.number} began with",
+                f"what differs is not what {resume.id} began with",
                 hint="begin anew, without --resume",
             )
 
@@ -178,7 +177,7 @@ class ChangeSearch:
                 hunt = driver.run_ends(_key([]), _key(every), self._names, hint)
                 return self._search(hunt, every)
         except Stopped as stop:
-            raise stop.nothing_yet from None
+            raise driver.nothing_yet(stop) from None
         finally:
             repair_sets(self.project.home.journal)  # a probe that was ended may have moved links
 
@@ -208,8 +207,6 @@ class ChangeSearch:
     ) -> FoundChanges:
         show = self.between.shown
         changes = tuple(show(self.changes[number]) for number in sorted(needed))
-        if not stopped:
-            self.book.finish({"changes": [one.name for one in changes]})
         return FoundChanges(
             changes=changes,
             numbers=frozenset(needed),
@@ -217,7 +214,7 @@ class ChangeSearch:
             hunt=hunt,
             suspects=tuple((show(change), chance) for change, chance in suspects),
             runs=self._driver.runs,
-            seconds=time.monotonic() - self._driver.began,
+            seconds=self._driver.sitting.spent_s,
             stopped=stopped,
         )
 

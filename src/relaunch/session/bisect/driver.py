@@ -6,21 +6,22 @@ It knows neither commits nor releases: candidates are names, the launcher knows 
 from __future__ import annotations
 
 import os
-import time
 from math import ceil, log2
 
 from relaunch.errors import RelaunchError
+from relaunch.journal.searches import INTERRUPTED
 from relaunch.proc.interrupts import Interrupts
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
 from relaunch.session.bisect.hunt import NotReproduced, hunt_of
 from relaunch.session.bisect.told import Learnt, Noted, Probed, State
 from relaunch.session.past import outcome_json, outcome_of
+from relaunch.session.sitting import Sitting, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Self
+    from typing import Any, Self
 
     from _typeshed import HasFileno
 
@@ -31,26 +32,12 @@ if TYPE_CHECKING:
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.bisect.weigh import Weigher
 
-_INTERRUPTED = "interrupted"
 _MOST_ENDS = 30
 """So often an end is run that is known to fail only at times."""
 
 
 class NothingYet(RelaunchError):
     """It was stopped before there was anything to tell."""
-
-
-class Stopped(Exception):
-    """The search ends before it is sure: interrupted, or out of runs or time."""
-
-    @property
-    def nothing_yet(self) -> NothingYet:
-        """What to say of it when there is no answer at all."""
-        return NothingYet(
-            f"{self}, before both ends were run",
-            hint="rl bisect --resume",
-            exit_code=130 if str(self) == _INTERRUPTED else 1,
-        )
 
 
 class Driver:
@@ -71,7 +58,7 @@ class Driver:
         self.seen: dict[str, list[tuple[Outcome, float]]] = {}
         self.runs = self.search_runs = self.builds = 0
         self._noted: set[str] = set()
-        self.began = time.monotonic()
+        self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self.weigher: Weigher | None = None
         self._interrupts = Interrupts()
         self._make_launcher = launcher
@@ -82,6 +69,7 @@ class Driver:
             self._remember(probe["commit"], outcome_of(probe["outcome"]), probe["seconds"])
             self.runs += probe["runs"]
             self.builds += bool(probe.get("build_s"))
+        self._before = self.runs
 
     @property
     def launcher(self) -> Launcher:
@@ -104,6 +92,18 @@ class Driver:
         self.book.release()
         self._interrupts.__exit__(None, None, None)
 
+    def nothing_yet(self, stop: Stopped) -> NothingYet:
+        """Write down that it was stopped before there was any answer, and return what to say."""
+        self.book.finish(self._ended(stopped=str(stop)))
+        return NothingYet(
+            f"{stop}, before both ends were run",
+            hint="rl bisect --resume",
+            exit_code=130 if str(stop) == INTERRUPTED else 1,
+        )
+
+    def _ended(self, **why: str) -> dict[str, Any]:
+        return {**why, "runs": self.runs, "seconds": self.sitting.spent_s}
+
     # --- both ends
 
     def run_ends(self, old: str, new: str, names: tuple[str, str], hint: str = "") -> Hunt:
@@ -117,7 +117,7 @@ class Driver:
                 break
             except NotReproduced as error:
                 if not self._is_rare or len(self.seen[new]) >= _MOST_ENDS:
-                    self.book.finish({"refused": error.message})
+                    self.book.finish(self._ended(refused=error.message))
                     raise
                 self._run_all([new])
         self._tell(Learnt(hunt=hunt, old=ends[0], new=ends[1]))
@@ -221,16 +221,15 @@ class Driver:
 
     def _wait(self, search: LineSearch | None = None) -> list[Probe]:
         """Wait until a probe has ended, or better weights for a search have come."""
-        left = self._seconds_of_budget()
         weigher = self.weigher if self.weigher and self.weigher.is_running else None
         if search is None or weigher is None or weigher.size != search.size:
             weigher = None
         also: list[HasFileno] = [self._interrupts]
         if weigher is not None:
             also.append(weigher)
-        probes = self.launcher.wait(left, also)
+        probes = self.launcher.wait(self.sitting.left_s, also)
         if self._interrupts.came:
-            raise Stopped(_INTERRUPTED)
+            raise Stopped(INTERRUPTED)
         weights = weigher.read() if weigher else None
         if weights and search is not None:
             search.reweigh(weights)
@@ -266,16 +265,8 @@ class Driver:
         self.seen.setdefault(candidate, []).append((outcome, seconds))
 
     def _check_budget(self) -> None:
-        most = self.request.most_runs
-        if most is not None and self.runs >= most:
-            raise Stopped(f"the budget of {most} runs is used up")
-        left = self._seconds_of_budget()
-        if left is not None and left <= 0:
-            raise Stopped("the time is used up")
-
-    def _seconds_of_budget(self) -> float | None:
-        most = self.request.most_s
-        return None if most is None else max(0.0, most - (time.monotonic() - self.began))
+        self.sitting.check_runs(self.runs - self._before)
+        self.sitting.check_time()
 
     def _seconds(self) -> float:
         """Return what a probe takes, on average."""

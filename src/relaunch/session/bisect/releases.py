@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 
 from relaunch.errors import PlaceError, UsageError
 from relaunch.journal import searches
@@ -16,11 +15,12 @@ from relaunch.proc.capture import capture
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.session import facts
-from relaunch.session.bisect.driver import Driver, Stopped
+from relaunch.session.bisect.driver import Driver
 from relaunch.session.bisect.in_place import crew_in_place, run_in_place
 from relaunch.session.bisect.remembered import RELEASES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
+from relaunch.session.sitting import Stopped
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.environment import Environments
 from relaunch.trial.place.requirements import Requirements, canonical
@@ -28,6 +28,7 @@ from relaunch.trial.place.requirements import Requirements, canonical
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from relaunch.history.repository import Repository
     from relaunch.outcome import Outcome
@@ -132,18 +133,9 @@ class ReleaseSearch:
         if resume is None:
             listed = releases_of(self.package, python.executable)
             self.versions = between(listed, oldest, newest, self.package)
-            start = {
-                "kind": RELEASES,
-                "request": request_json(request, project.home.project),
-                "release": wanted,
-                "versions": self.versions,
-            }
-            self.book = searches.begin(project.home.journal, start)
         else:
             self.versions = [*resume.start["versions"]]
-            self.book = resume
-            resume.hold()
-            resume.reopen()
+        self.book = searches.take_up(project.home.journal, lambda: self._start(wanted), resume)
         parent = os.path.join(project.home.journal, "environments")
         self._ladder = Ladder(parent, python, env, _INSTALL_S)
         self._environments = Environments(
@@ -152,6 +144,14 @@ class ReleaseSearch:
         self._driver = Driver(
             request, self.book, launcher=self._crew, describe=self._describe, tell=tell
         )
+
+    def _start(self, wanted: str) -> dict[str, Any]:
+        return {
+            "kind": RELEASES,
+            "request": request_json(self.request, self.project.home.project),
+            "release": wanted,
+            "versions": self.versions,
+        }
 
     def _describe(self, version: str) -> tuple[str, str]:
         return f"{self.package} {version}", ""
@@ -168,9 +168,9 @@ class ReleaseSearch:
                 hunt = driver.run_ends(*ends, ends)
                 search, stopped = driver.search_line(hunt, versions, [1.0] * (len(versions) - 1))
         except Stopped as stop:
-            raise stop.nothing_yet from None
+            raise driver.nothing_yet(stop) from None
         answer = search.answer()
-        found = FoundRelease(
+        return FoundRelease(
             package=self.package,
             hunt=hunt,
             answer=answer,
@@ -178,12 +178,9 @@ class ReleaseSearch:
             before=versions[answer.place - 1],
             runs=driver.runs,
             search_runs=driver.search_runs,
-            seconds=time.monotonic() - driver.began,
+            seconds=driver.sitting.spent_s,
             stopped=stopped,
         )
-        if not stopped:
-            self.book.finish({"suspects": [list(one) for one in found.suspects]})
-        return found
 
     def _crew(self) -> Crew:
         return crew_in_place(self._run, self.book, jobs=self.request.jobs)

@@ -91,10 +91,7 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
 
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last search, and what was asked for."""
-    home = project.home.journal
-    kinds = (KIND, RELEASES, CHANGES)
-    known = [one for kind in kinds if (one := searches.newest(home, kind)) is not None]
-    search = max(known, key=lambda one: one.number, default=None)
+    search = searches.newest(project.home.journal, (KIND, RELEASES, CHANGES))
     if search is None:
         raise UsageError(
             "there is no search yet", hint="rl bisect --good v1.2 -- pytest -q tests/test_x.py"

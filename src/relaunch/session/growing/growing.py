@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from relaunch.journal import searches
 from relaunch.proc.interrupts import Interrupts
 from relaunch.session.growing.along import Along
@@ -12,6 +10,7 @@ from relaunch.session.growing.remembered import request_json
 from relaunch.session.growing.sized import Sized
 from relaunch.session.growing.told import Began, Found, Probed, Turn
 from relaunch.session.past import outcome_json, outcome_of
+from relaunch.session.sitting import Sitting, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
 
     from relaunch.session.growing.told import Dimension, Event, Request
     from relaunch.session.project import Project
-
-
-class Stopped(Exception):
-    """The search ends before it is done: interrupted, or out of runs or time."""
 
 
 class Growing:
@@ -41,11 +36,8 @@ class Growing:
         self.tell = tell
         home = project.home
         sweep(home.journal)
-        if resume is not None:
-            resume.hold()
-            resume.reopen()
         start = {"kind": KIND, "request": request_json(request, home.project)}
-        self.book = resume or searches.begin(home.journal, start)
+        self.book = searches.take_up(home.journal, lambda: start, resume)
         self.known = [
             Probe(
                 at=one["at"],
@@ -57,7 +49,7 @@ class Growing:
         ]
         self._before = len(self.known)
         self._started = 0
-        self.began = time.monotonic()
+        self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self._interrupts = Interrupts()
         sized = Sized(
             recipe=request.recipe,
@@ -123,29 +115,25 @@ class Growing:
 
     def _launch(self, along: Along) -> None:
         """Run what was asked for, as far as the budget goes."""
-        most = self.request.most_runs
         for at in map(along.at, along.search.pending):
             if at in self._crew.running:
                 continue
-            if most is not None and self._started >= most:
+            if not self.sitting.may_run(self._started):
                 if not self._crew.running:
-                    raise Stopped(f"the budget of {most} runs is used up")
+                    self.sitting.check_runs(self._started)
                 return
             self._crew.start(at)
             self._started += 1
 
     def _wait(self, along: Along) -> None:
         """Wait until some have ended, or the time is over; the smallest comes first."""
-        most = self.request.most_s
-        left = None if most is None else most - (time.monotonic() - self.began)
-        if left is not None and left <= 0:
-            raise Stopped("the time is used up")
-        probes = self._crew.wait(left, self._interrupts)
+        self.sitting.check_time()
+        probes = self._crew.wait(self.sitting.left_s, self._interrupts)
         for probe in sorted(probes, key=lambda probe: along.value_of(probe.at)):
             self._note(probe)
             along.remember(probe)
         if self._interrupts.came:
-            raise Stopped("interrupted")
+            raise Stopped(searches.INTERRUPTED)
 
     def _note(self, probe: Probe) -> None:
         self.known.append(probe)
@@ -159,15 +147,10 @@ class Growing:
         )
 
     def _found(self, begun: list[Along], stopped: str) -> Found:
-        grown = tuple(one.grown() for one in begun)
-        if not stopped:
-            edges = {one.dimension.name: one.answer.edge for one in grown}
-            told = {name: [edge.before, edge.after] for name, edge in edges.items() if edge}
-            self.book.finish({"edges": told})
         return Found(
-            grown=grown,
+            grown=tuple(one.grown() for one in begun),
             runs=len(self.known),
             new_runs=len(self.known) - self._before,
-            seconds=time.monotonic() - self.began,
+            seconds=self.sitting.spent_s,
             stopped=stopped,
         )

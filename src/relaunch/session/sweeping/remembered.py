@@ -32,7 +32,7 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
 
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last sweep, and what was asked for."""
-    search = searches.newest(project.home.journal, KIND)
+    search = searches.newest(project.home.journal, (KIND,))
     if search is None:
         raise UsageError("there is no sweep yet", hint="rl sweep --seed 1..3 -- python train.py")
     said = search.start["request"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from relaunch.errors import LaunchError, PlaceError, UsageError
 from relaunch.events import Warned
@@ -15,6 +14,7 @@ from relaunch.session.gate import pass_unsaved
 from relaunch.session.plan import plan
 from relaunch.session.repair import repair
 from relaunch.session.request import Request as Launch
+from relaunch.session.sitting import Sitting, Stopped
 from relaunch.session.sweeping.cases import cases_of, check, key_of, names_in, recipe_for
 from relaunch.session.sweeping.crew import Crew
 from relaunch.session.sweeping.judge import judge
@@ -33,15 +33,10 @@ if TYPE_CHECKING:
     from relaunch.session.sweeping.told import Event, Request, Run, Settings
     from relaunch.trial.place.unsaved import Unsaved
 
-INTERRUPTED = "interrupted"
 _MOST_ROUNDS = 10
 """So often combinations are added that decide between explanations."""
 _RECENT = 50
 """From so many runs it is guessed how long the next ones take."""
-
-
-class Stopped(Exception):
-    """The sweep ends before all was run: interrupted, or out of runs or time."""
 
 
 class Sweep:
@@ -65,12 +60,9 @@ class Sweep:
         self.cases = cases_of(request)
         self.base, self.jobs, self._notes = self._how()
         self._check_program()
-        if resume is not None:
-            resume.hold()
-            resume.reopen()
-        self.book = resume or searches.begin(project.home.journal, self._start())
+        self.book = searches.take_up(project.home.journal, self._start, resume)
         self.runs: list[Run] = [run_of(probe) for probe in self.book.probes()]
-        self.began = time.monotonic()
+        self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self._total = self._started = 0
         self._before = len(self.runs)
         self._failed = sum(not run.outcome.passed for run in self.runs)
@@ -134,7 +126,7 @@ class Sweep:
                     stopped = str(stop)
                 finally:
                     crew.close()
-            return self._finish(stopped)
+            return self._found(stopped)
         finally:
             self.book.release()
 
@@ -165,14 +157,14 @@ class Sweep:
         left = [*todo]
         self._total = len(self.runs) + len(left)
         while left or crew.running:
-            while left and crew.free and self._may_start():
+            while left and crew.free and self.sitting.may_run(self._started):
                 settings = left.pop(0)
                 crew.start(settings, self._recipe(settings), self._note(settings))
                 self._started += 1
             self.tell(self._state(crew))
             if not crew.running:
-                raise Stopped(f"the budget of {self.request.most_runs} runs is used up")
-            for told in crew.wait(self._seconds_of_budget(), interrupts):
+                self.sitting.check_runs(self._started)
+            for told in crew.wait(self.sitting.left_s, interrupts):
                 for text in told.warnings:
                     self._notice(text)
                 self._take(told.run)
@@ -181,28 +173,21 @@ class Sweep:
 
     def _check_on(self, interrupts: Interrupts) -> None:
         if interrupts.came:
-            raise Stopped(INTERRUPTED)
-        if self._seconds_of_budget() == 0.0:
-            raise Stopped("the time is used up")
+            raise Stopped(searches.INTERRUPTED)
+        self.sitting.check_time()
 
     def _recipe(self, settings: Settings) -> Recipe:
         return recipe_for(self.base, self.request.factors, settings)
 
     def _note(self, settings: Settings) -> str:
-        return f"sweep {self.book.number}: {words(settings, self.request.named)}"
-
-    def _may_start(self) -> bool:
-        most = self.request.most_runs
-        return most is None or self._started < most
-
-    def _seconds_of_budget(self) -> float | None:
-        most = self.request.most_s
-        return None if most is None else max(0.0, most - (time.monotonic() - self.began))
+        return f"{self.book.id}: {words(settings, self.request.named)}"
 
     def _take(self, run: Run) -> None:
         if run.outcome.not_started and all(one.outcome.not_started for one in self.runs):
             hint = f"rl show {run.trial_id}" if run.trial_id else "rl doctor"
-            raise PlaceError(f"the first run did not start: {run.outcome.not_started}", hint=hint)
+            why = f"the first run did not start: {run.outcome.not_started}"
+            self.book.finish({"refused": why, "runs": len(self.runs)})
+            raise PlaceError(why, hint=hint)
         self.book.note(run_json(run))
         self.runs.append(run)
         self._failed += not run.outcome.passed
@@ -226,14 +211,6 @@ class Sweep:
 
     # --- telling
 
-    def _finish(self, stopped: str) -> Found:
-        found = self._found(stopped)
-        if not found.left and not stopped:
-            failure = found.explanation.failure
-            end = {"runs": len(found.runs), "passed": found.passed}
-            self.book.finish({**end, "explanation": failure.text if failure else ""})
-        return found
-
     def _found(self, stopped: str) -> Found:
         judged = judge(self.runs, match=self.request.match)
         note = edited(self.project, self.runs)
@@ -247,7 +224,7 @@ class Sweep:
             untestable=judged.untestable,
             left=len(self._missing()),
             stopped=stopped,
-            seconds=time.monotonic() - self.began,
+            seconds=self.sitting.spent_s,
             notes=(note,) if note else (),
         )
 
