@@ -19,14 +19,10 @@ import pytest
 from tests.needs import PYTHONS, missing, needs
 
 from relaunch.errors import PlaceError
-from relaunch.trial.place.environment import (
-    Environment,
-    Environments,
-    pythons,
-    version_of,
-    ways,
-)
+from relaunch.trial.place.environment import Environment, Environments
 from relaunch.trial.place.frozen_packages import freeze
+from relaunch.trial.place.installer import ways
+from relaunch.trial.place.pythons import pythons, version_of
 from relaunch.trial.place.requirements import Requirements
 
 BACKEND = '''

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
-from relaunch.trial.place.environment import installer_fault, suitable
+from relaunch.trial.place.installer import installer_fault
+from relaunch.trial.place.pythons import suitable
 
 UV_NO_VERSION = """\
 Using Python 3.11.7 environment at: c

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from relaunch.errors import PlaceError
 from relaunch.trial.place.frozen_packages import Change, changed, freeze, read_lock
-from relaunch.trial.place.requirements import canonical
+from relaunch.trial.place.stated.line import canonical
 
 
 def test_what_this_python_has_is_what_its_metadata_say() -> None:

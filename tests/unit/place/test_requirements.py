@@ -10,12 +10,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from relaunch.trial.place.requirements import (
-    Requirements,
-    normalised,
-    poetry_versions,
-    requirements,
-)
+from relaunch.trial.place.requirements import Requirements, requirements
+from relaunch.trial.place.stated.line import normalised
+from relaunch.trial.place.stated.tables import poetry_versions
 
 
 def read(**files: str) -> Requirements:

@@ -13,7 +13,8 @@ from relaunch.textfile import read_text
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.environment import Environments
 from relaunch.trial.place.frozen_packages import changed, read_lock
-from relaunch.trial.place.requirements import Requirements, canonical
+from relaunch.trial.place.requirements import Requirements
+from relaunch.trial.place.stated.line import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

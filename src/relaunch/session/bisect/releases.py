@@ -23,7 +23,8 @@ from relaunch.session.bisect.told import Began
 from relaunch.session.sitting import Stopped
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.environment import Environments
-from relaunch.trial.place.requirements import Requirements, canonical
+from relaunch.trial.place.requirements import Requirements
+from relaunch.trial.place.stated.line import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

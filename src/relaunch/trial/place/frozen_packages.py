@@ -9,7 +9,7 @@ from relaunch.errors import PlaceError
 from relaunch.jsontext import loads
 from relaunch.record import Record
 from relaunch.trial.place.interpreter import interpreter
-from relaunch.trial.place.requirements import canonical
+from relaunch.trial.place.stated.line import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
