@@ -264,7 +264,8 @@ def _show(bisection: Bisection, found: Found, args: Namespace) -> None:
     from relaunch.session.bisect.card import card_of
 
     commit = found.suspects[0][0]
-    card = card_of(bisection.repo, found, bisection.executed, bisection.rung_of(commit.id))
+    rung, needed = bisection.rung_of(commit.id), bisection.needed()
+    card = card_of(bisection.repo, found, bisection.executed, rung, needed)
     does = "mended" if found.hunt.is_reversed else "broke"
     some = f"one of {draw.plural(len(found.suspects), 'commit')}"
     searches.tell(
@@ -317,7 +318,7 @@ def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list
         ("before", f"{found.parent[:10]} {'fails' if found.hunt.is_reversed else 'passes'}"),
         ("releases", _releases(card)),
         ("others", _others(found)),
-        ("needed", card.environment),
+        ("needed", _needed(card)),
         ("sure", _sureness(found)),
         ("check", _check_line(*names, request, env)),
         ("or", "" if card.environment else _git_line(*names, request, env)),
@@ -374,6 +375,19 @@ def _env_words(bisection: Bisection) -> list[str]:
         f'{name}="${name}"' if name in secret else draw.quote(f"{name}={value}")
         for name, value in env.items()
     ]
+
+
+def _needed(card: Card) -> str:
+    """Say what commits needed to be tested, and whether this one did."""
+    words = []
+    for rung, count in card.needed.items():
+        if rung != card.environment:
+            words.append(f"{rung} ({draw.plural(count, 'commit')})")
+        elif count > 1:
+            words.append(f"{rung} (this commit and {draw.plural(count - 1, 'other')})")
+        else:
+            words.append(f"{rung} (this commit)")
+    return ", ".join(words)
 
 
 def _releases(card: Card) -> str:
@@ -449,4 +463,5 @@ def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
         "seconds": found.seconds,
         "others": dict(found.others),
         "environment": card.environment,
+        "needed": dict(card.needed),
     }

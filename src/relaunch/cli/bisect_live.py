@@ -74,7 +74,8 @@ def _probe_words(event: Probed, is_reversed: bool) -> str:
         how = "untestable" if event.outcome.not_started else "fails otherwise"
         shown = f"{how}: {told(event.outcome)}"
     took = draw.duration(event.seconds)
-    return f"{event.name} {took:>7}  {shown}   {event.title}"
+    needed = f" with {event.rung}" if event.rung else ""
+    return f"{event.name} {took:>7}  {shown}{needed}   {event.title}"
 
 
 def diagram(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from relaunch.history.line import first_parents, inside_merge, touched
 from relaunch.history.prior import weights
@@ -99,7 +100,10 @@ class Bisection:
         is_over = False
         try:
             with self.driver:
+                self.driver.last_resort = self._allow_other_pythons
                 hunt = self.driver.run_ends(self.line.start, self.new, ends)
+                self.oracle.ladder.hunted = hunt
+                self._allow_other_pythons()
                 found = self._finish(self._search(hunt))
             is_over = not found.stopped
             return found
@@ -266,13 +270,13 @@ class Bisection:
         return Crew(
             self.oracle.probe,
             place=lambda: open_checkout(self._checkouts, self.repo.top),
-            learnt=self._note_rung,
+            learnt=lambda one: self.oracle.ladder.learn(one.needs, one.rung, one.extra),
             jobs=max(1, self.request.jobs),
             outputs=os.path.join(self.book.path, "probes"),
         )
 
-    def _note_rung(self, needs: str, rung: str) -> None:
-        self.oracle.ladder.known[needs] = rung
+    def _allow_other_pythons(self) -> None:
+        self.oracle.ladder.may_change_python = True
 
     def _oracle(self) -> Oracle:
         request = self.request
@@ -289,7 +293,7 @@ class Bisection:
             redact=tuple(self.project.settings.record.redact),
             ladder=self._ladder(),
             repairs=request.repair,
-            times={one.id: one.when for one in self.line.commits},
+            when=self._when,
         )
 
     def _build(self) -> Build:
@@ -308,9 +312,15 @@ class Bisection:
         parent = os.path.join(self.project.home.journal, "environments")
         ladder = Ladder(parent, python, env, _INSTALL_S)
         for probe in self.book.probes():
-            if probe.get("rung"):
-                ladder.known[probe["needs"]] = probe["rung"]
+            if probe.get("rung") and probe.get("helped", True):
+                ladder.learn(probe["needs"], probe["rung"], probe.get("extra", ()))
         return ladder
+
+    def _when(self, commit: str) -> float:
+        if commit in self.commits:
+            return self.commits[commit].when
+        out = self.repo.try_git("show", "-s", "--format=%ct", commit, "--").text.strip()
+        return float(out) if out.isdecimal() else time.time()
 
     # --- for the card
 
@@ -318,6 +328,12 @@ class Bisection:
     def executed(self) -> tuple[str, ...]:
         """The files of which some function ran, as far as that is known."""
         return kept_files(self.book)
+
+    def needed(self) -> dict[str, int]:
+        """Count the commits that needed more than what was there, by what they needed."""
+        last = {one["commit"]: one for one in self.book.probes()}
+        rungs = [one.get("rung", PLAIN) for one in last.values() if one.get("helped", True)]
+        return {rung: rungs.count(rung) for rung in sorted({*rungs} - {PLAIN})}
 
     def rung_of(self, commit: str) -> str:
         """Say what a commit needed to be tested."""

@@ -11,7 +11,7 @@ from relaunch.session.bisect.repair import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from relaunch.history.line import Commit
     from relaunch.history.repository import Repository
@@ -38,9 +38,13 @@ class Card(Record):
     """Lines of it that were cut."""
     environment: str
     """What it needed to be tested; empty: nothing but what was there."""
+    needed: Mapping[str, int]
+    """What all commits needed that were tested, and how many did."""
 
 
-def card_of(repo: Repository, found: Found, executed: Sequence[str], rung: str) -> Card:
+def card_of(
+    repo: Repository, found: Found, executed: Sequence[str], rung: str, needed: Mapping[str, int]
+) -> Card:
     """Collect what there is to say of the first suspect."""
     commit = found.suspects[0][0]
     pages = links(remote_of(repo), commit.id, message(repo, commit.id))
@@ -58,6 +62,7 @@ def card_of(repo: Repository, found: Found, executed: Sequence[str], rung: str) 
         diff=tuple(lines[:_MOST_LINES]),
         left_out=max(0, len(lines) - _MOST_LINES),
         environment="" if rung == PLAIN else rung,
+        needed=needed,
     )
 
 

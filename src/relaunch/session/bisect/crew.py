@@ -52,6 +52,12 @@ class Probe(Record):
     """What building took; 0 if nothing had to be built."""
     notes: tuple[str, ...] = ()
     """What a person should know of it."""
+    helped: bool = True
+    """False when that environment brought nothing."""
+    extra: tuple[str, ...] = ()
+    """Packages in it that the requirements do not name."""
+    outgrown: bool = False
+    """Another Python might run it, and none was to be tried yet."""
 
 
 class Crew:
@@ -62,14 +68,14 @@ class Crew:
         probe: Callable[[Any, str, str, str], bytes],
         *,
         place: Callable[[], Any],
-        learnt: Callable[[str, str], object],
+        learnt: Callable[[Probe], object],
         jobs: int,
         outputs: str,
     ) -> None:
         """Let `probe(place, candidate, folder, marker)` run in workers.
 
         A `place` is made for each worker, and closed at the end. What a probe writes goes to its
-        folder in `outputs`. `learnt(needs, rung)` hears which environment requirements needed.
+        folder in `outputs`. `learnt` hears of those that an environment helped.
         """
         self._probe = probe
         self._make_place = place
@@ -122,8 +128,8 @@ class Crew:
             self._busy.remove(entry)
             self._idle.append(place)
             probe = _probe(candidate, answer, time.monotonic() - worker.began, folder)
-            if probe.rung and not probe.outcome.not_started:
-                self._learnt(probe.needs, probe.rung)
+            if probe.rung and probe.helped and not probe.outcome.not_started:
+                self._learnt(probe)
             found.append(probe)
         return found
 
@@ -159,6 +165,9 @@ def _probe(candidate: str, answer: bytes, seconds: float, folder: str) -> Probe:
             needs=told["needs"],
             build_s=told.get("build_s", 0.0),
             notes=tuple(told.get("notes", ())),
+            helped=told.get("helped", True),
+            extra=tuple(told.get("extra", ())),
+            outgrown=told.get("outgrown", False),
         )
     except (ValueError, KeyError, TypeError):
         died = Outcome(exit_code=125, not_started="the worker died")

@@ -60,13 +60,22 @@ class Driver:
         self._noted: set[str] = set()
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self.weigher: Weigher | None = None
+        self.last_resort: Callable[[], object] = lambda: None
+        """Called before ends that are outgrown are run once more, with all that may help."""
+        self._outgrown: set[str] = set()
+        self._replaced: dict[str, list[Outcome]] = {}
+        """What ends showed before they were run with all that may help."""
         self._interrupts = Interrupts()
         self._make_launcher = launcher
         self._launcher: Launcher | None = None
         self._describe = describe
         self._tell = tell
         for probe in book.probes():
+            if probe.get("instead"):
+                self._set_aside(probe["commit"])
             self._remember(probe["commit"], outcome_of(probe["outcome"]), probe["seconds"])
+            if probe.get("outgrown"):
+                self._outgrown.add(probe["commit"])
             self.runs += probe["runs"]
             self.builds += bool(probe.get("build_s"))
         self._before = self.runs
@@ -114,14 +123,43 @@ class Driver:
             ends = self._typical(old, is_new=False), self._typical(new, is_new=True)
             try:
                 hunt = hunt_of(*ends, names, hint)
+                self._check_hunt(hunt, new if hunt.is_reversed else old, names)
                 break
             except NotReproduced as error:
+                if self._run_harder(old, new):
+                    continue
                 if not self._is_rare or len(self.seen[new]) >= _MOST_ENDS:
                     self.book.finish(self._ended(refused=error.message))
                     raise
                 self._run_all([new])
         self._tell(Learnt(hunt=hunt, old=ends[0], new=ends[1]))
         return hunt
+
+    def _run_harder(self, *ends: str) -> bool:
+        """Run those ends once more that another environment may help; says whether there are any.
+
+        What is seen then stands in the place of what was seen before.
+        """
+        due = [end for end in ends if end in self._outgrown]
+        if not due:
+            return False
+        self._outgrown.clear()
+        self.last_resort()
+        for end in due:
+            self._set_aside(end)
+        self._run_all(due, instead=True)
+        return True
+
+    def _set_aside(self, end: str) -> None:
+        self._replaced[end] = [outcome for outcome, _ in self.seen.pop(end, ())]
+
+    def _check_hunt(self, hunt: Hunt, passing: str, names: tuple[str, str]) -> None:
+        """Refuse to hunt what the end that passes showed too, before another Python helped it."""
+        if any(map(hunt.is_it, self._replaced.get(passing, ()))):
+            raise NotReproduced(
+                f"both ends fail alike: {hunt.failure.title}",
+                hint=f"rl bisect --good OLDER --bad {names[1]}",
+            )
 
     @property
     def _is_rare(self) -> bool:
@@ -209,7 +247,7 @@ class Driver:
 
     # --- running
 
-    def _run_all(self, candidates: list[str]) -> None:
+    def _run_all(self, candidates: list[str], *, instead: bool = False) -> None:
         """Run these, as many at once as there are workers."""
         left = [*candidates]
         while left or self.launcher.running:
@@ -217,7 +255,7 @@ class Driver:
             while left and self.launcher.free:
                 self.launcher.start(left.pop(0))
             for probe in self._wait():
-                self._note(probe, None)
+                self._note(probe, None, instead=instead)
 
     def _wait(self, search: LineSearch | None = None) -> list[Probe]:
         """Wait until a probe has ended, or better weights for a search have come."""
@@ -235,13 +273,15 @@ class Driver:
             search.reweigh(weights)
         return probes
 
-    def _note(self, probe: Probe, hunt: Hunt | None) -> None:
+    def _note(self, probe: Probe, hunt: Hunt | None, *, instead: bool = False) -> None:
         self.runs += probe.runs
         self.builds += bool(probe.build_s)
         for note in probe.notes:
             if note not in self._noted:
                 self._noted.add(note)
                 self._tell(Noted(text=note))
+        if probe.outgrown:
+            self._outgrown.add(probe.candidate)
         self.book.note(
             {
                 "commit": probe.candidate,
@@ -251,6 +291,10 @@ class Driver:
                 "rung": probe.rung,
                 "needs": probe.needs,
                 "build_s": probe.build_s,
+                "helped": probe.helped,
+                "extra": [*probe.extra],
+                "outgrown": probe.outgrown,
+                "instead": instead,
                 "folder": os.path.relpath(probe.folder, self.book.path),
             }
         )
@@ -258,8 +302,16 @@ class Driver:
         if hunt is not None:
             name, title = self._describe(probe.candidate)
             side = hunt.side_of(probe.outcome)
-            outcome, took = probe.outcome, probe.seconds
-            self._tell(Probed(name=name, title=title, side=side, outcome=outcome, seconds=took))
+            self._tell(
+                Probed(
+                    name=name,
+                    title=title,
+                    side=side,
+                    outcome=probe.outcome,
+                    seconds=probe.seconds,
+                    rung=probe.rung,
+                )
+            )
 
     def _remember(self, candidate: str, outcome: Outcome, seconds: float) -> None:
         self.seen.setdefault(candidate, []).append((outcome, seconds))

@@ -15,6 +15,7 @@ from relaunch.record import Record
 from relaunch.session import facts
 from relaunch.session.bisect import repair
 from relaunch.session.bisect.build import Building, Surroundings
+from relaunch.session.bisect.outgrown import outgrown
 from relaunch.session.past import outcome_json
 from relaunch.textfile import read_if_there
 from relaunch.trial.engine import World, run_trial
@@ -23,11 +24,12 @@ from relaunch.trial.redact import forms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from relaunch.recipe import Recipe
     from relaunch.session.bisect.build import Build
     from relaunch.trial.place.checkout import Checkout
+    from relaunch.trial.place.requirements import Requirements
 
 
 _NOT_FOR_PROBES = (
@@ -37,6 +39,11 @@ _NOT_FOR_PROBES = (
 """Bytecode of a checkout is safe to keep; and git must find the checkout, not the user's tree."""
 
 
+_MOST_EXTRA = 8
+"""So many packages that a revision does not state are added for another Python."""
+_TAIL = 1 << 16
+
+
 class Tried(Record):
     """One run of the command, and on which rung of the ladder."""
 
@@ -44,6 +51,30 @@ class Tried(Record):
     rung: str = ""
     needs: str = ""
     building: Building = Building()
+    words: str = ""
+    """What the failure says of itself."""
+    helped: bool = True
+    """False when it still lacked what that rung is to bring."""
+    extra: tuple[str, ...] = ()
+    """Packages that were added to what the revision states."""
+    outgrown: bool = False
+    """Another Python might run it, and none was to be tried yet."""
+
+
+class _Here(Record):
+    """A commit that is being probed, and where what it writes is kept."""
+
+    checkout: Checkout
+    commit: str
+    needs: Requirements
+    when: float
+    folder: str
+    marker: str
+
+    @property
+    def dated(self) -> tuple[str, float]:
+        """The commit, and when it was made."""
+        return self.commit, self.when
 
 
 class Oracle(Record):
@@ -60,8 +91,8 @@ class Oracle(Record):
     redact: tuple[str, ...] = ()
     ladder: repair.Ladder
     repairs: bool = True
-    times: Mapping[str, int] = {}
-    """When commits were made, as far as that is known."""
+    when: Callable[[str], float] = lambda _: time.time()
+    """Says when a commit was made."""
 
     def probe(self, checkout: Checkout, commit: str, folder: str, marker: str) -> bytes:
         """Run it at a commit; what it wrote goes to `folder`. Returns JSON."""
@@ -76,6 +107,9 @@ class Oracle(Record):
             "outcome": outcome_json(best.outcome),
             "rung": best.rung,
             "needs": best.needs,
+            "helped": best.helped,
+            "extra": [*best.extra],
+            "outgrown": best.outgrown,
             "runs": len(tries),
             "seconds": time.monotonic() - began,
             "missing": [*checkout.missing],
@@ -96,76 +130,152 @@ class Oracle(Record):
     def _climb(self, checkout: Checkout, commit: str, folder: str, marker: str) -> list[Tried]:
         """Run it as it is; and where something is missing, with what the revision asks for."""
         self._put(checkout, commit)
-        needs = repair.stated(checkout)
-        dated = self._dated(commit)
-        tries: list[Tried] = []
-        for rung in self.ladder.ways(checkout, needs):
-            if tries and self.build is not None:  # nothing of the last rung may be built upon
-                self._put(checkout, commit)
-            try:
-                wanted = self.ladder.prepared(rung, checkout, needs, dated)
-            except PlaceError as error:
-                failed = Outcome(exit_code=125, not_started=error.message)
-                tries = tries or [Tried(outcome=failed, rung=rung, needs=needs.digest)]
-                continue
-            building = self._built(checkout, commit, wanted, folder, marker)
-            if building.failed:
-                outcome = Outcome(exit_code=125, not_started=building.failed)
-            else:
-                outcome = self._run(checkout, wanted, folder, marker)
-            tries.append(Tried(outcome=outcome, rung=rung, needs=needs.digest, building=building))
-            if not repair.lacks(outcome) or not self.repairs:
-                return tries
-        return tries
+        needs, when = repair.stated(checkout), self.when(commit)
+        here = _Here(
+            checkout=checkout, commit=commit, needs=needs, when=when, folder=folder, marker=marker
+        )
+        tries, unmade = self._with_this_python(here)
+        last = tries[-1]
+        if not self.repairs or not self._is_outgrown(needs, last, unmade=unmade):
+            return tries
+        if not self.ladder.may_change_python:
+            return [*tries[:-1], last.but(outgrown=True)]
+        more: list[Tried] = []
+        for tried in self._with_others(here, last.words):
+            more.append(tried)
+            if tried.helped:
+                return [*tries, *more]
+        return [*more, *tries]  # none helped: what its own Python showed stands
 
-    def _dated(self, commit: str) -> tuple[str, float]:
-        return commit, self.times.get(commit, time.time())
+    def _with_this_python(self, here: _Here) -> tuple[list[Tried], bool]:
+        """Go up the rungs of the command's Python; says also whether one could not be made."""
+        tries: list[Tried] = []
+        unmade = here.needs.digest in self.ladder.pythons
+        for rung in self.ladder.ways(here.needs):
+            prepare = self._preparing(here, rung)
+            try:
+                tried = self._try(here, rung, prepare, is_first=not tries)
+            except PlaceError as error:
+                unmade = True
+                failed = Outcome(exit_code=125, not_started=error.message)
+                unable = Tried(outcome=failed, rung=rung, needs=here.needs.digest, helped=False)
+                tries = tries or [unable]
+                continue
+            tries.append(tried.but(helped=not repair.lacks(tried.outcome)))
+            if tries[-1].helped or not self.repairs:
+                break
+        return tries, unmade
+
+    def _is_outgrown(self, needs: Requirements, last: Tried, *, unmade: bool) -> bool:
+        """Tell whether it failed for its Python, as far as can be seen, and not as is hunted."""
+        hunt, outcome = self.ladder.hunted, last.outcome
+        if outcome.passed or (hunt is not None and hunt.is_it(outcome)):
+            return False
+        is_kept_out = unmade and (repair.lacks(outcome) or bool(outcome.not_started))
+        return is_kept_out or outgrown(last.words) or not self.ladder.allows(needs)
+
+    def _with_others(self, here: _Here, words: str) -> Iterator[Tried]:
+        """Run it with other Pythons; what they lack and the command's own has is added."""
+        needs = here.needs
+        for rung in self.ladder.other_ways(needs, here.when, words):
+            extra = self.ladder.extra.get(needs.digest) or self.ladder.tools(self.recipe)
+            while len(extra) <= _MOST_EXTRA:
+                try:
+                    tried = self._try(here, rung, self._preparing(here, rung, extra))
+                except PlaceError:
+                    break
+                helped = not repair.is_want(tried.words) and not outgrown(tried.words)
+                yield tried.but(helped=helped, extra=extra)
+                more = self.ladder.lacked(tried.words)
+                if not more or more in extra:
+                    break
+                extra = (*extra, more)
+
+    def _preparing(
+        self, here: _Here, rung: str, extra: tuple[str, ...] | None = None
+    ) -> Callable[[], repair.Wanted]:
+        """Return what makes the environment of a rung; with `extra`, of another Python."""
+
+        def prepare() -> repair.Wanted:
+            if extra is None:
+                return self.ladder.prepared(rung, here.checkout, here.needs, here.dated)
+            return self.ladder.elsewhere(rung, here.checkout, here.needs, here.dated, extra)
+
+        return prepare
+
+    def _try(
+        self,
+        here: _Here,
+        rung: str,
+        prepare: Callable[[], repair.Wanted],
+        *,
+        is_first: bool = False,
+    ) -> Tried:
+        """Run it on one rung; PlaceError if its environment cannot be made."""
+        if not is_first and self.build is not None:  # nothing of the last rung may be built upon
+            self._put(here.checkout, here.commit)
+        wanted = prepare()
+        building = self._built(here, wanted, prepare)
+        if building.failed:
+            outcome = Outcome(exit_code=125, not_started=building.failed)
+            words = repair.words_of(outcome)
+        else:
+            outcome, words = self._run(here, wanted)
+        return Tried(
+            outcome=outcome, rung=rung, needs=here.needs.digest, building=building, words=words
+        )
 
     def _put(self, checkout: Checkout, commit: str) -> None:
         checkout.go_to(commit)
         checkout.overlay(self.overlay)
 
     def _built(
-        self, checkout: Checkout, commit: str, wanted: repair.Wanted, folder: str, marker: str
+        self, here: _Here, wanted: repair.Wanted, prepare: Callable[[], repair.Wanted]
     ) -> Building:
         """Make what is to be tested, in the environment of the rung."""
         if self.build is None:
             return Building()
 
         def anew() -> None:
-            self._put(checkout, commit)
-            self.ladder.prepared(
-                wanted.rung, checkout, repair.stated(checkout), self._dated(commit)
-            )
+            self._put(here.checkout, here.commit)
+            prepare()
 
-        env = self._plain_env(checkout, wanted, marker)
+        env = self._plain_env(here.checkout, wanted, here.marker)
         traced = env.pop(EXECUTED, "")
         around = Surroundings(
-            checkout=checkout,
-            commit=commit,
+            checkout=here.checkout,
+            commit=here.commit,
             overlay=self.overlay,
             env=env,
             pythons=(*filter(None, (wanted.python,)), self.recipe.argv[0]),
             secrets=forms(facts.secret_values(env, self.redact)),
-            folder=folder,
+            folder=here.folder,
             traced=bool(traced),
         )
         return self.build.made(around, anew)
 
-    def _run(self, checkout: Checkout, wanted: repair.Wanted, folder: str, marker: str) -> Outcome:
-        env = self._env(checkout, wanted, marker)
+    def _run(self, here: _Here, wanted: repair.Wanted) -> tuple[Outcome, str]:
+        """Run it; returns the outcome, and what the failure says of itself."""
+        env = self._env(here.checkout, wanted, here.marker)
         secrets = forms(facts.secret_values(env, self.redact))
-        reports = os.path.join(folder, "reports")
+        reports = os.path.join(here.folder, "reports")
         os.makedirs(reports, mode=0o700, exist_ok=True)
-        writer = OutputWriter(folder)
-        world = World(
-            env=env, reports=reports, project=(checkout.path,), secrets=secrets, quiet=True
-        )
+        writer = OutputWriter(here.folder)
+        said = bytearray()
+
+        def record(when: float, stream: int, data: bytes) -> None:
+            writer.chunk(when, stream, data)
+            said.extend(data)
+            del said[:-_TAIL]
+
+        project = (here.checkout.path,)
+        world = World(env=env, reports=reports, project=project, secrets=secrets, quiet=True)
         try:
-            recipe = self.ladder.command(self._recipe(checkout), wanted)
-            return run_trial(recipe, world, record=writer.chunk).outcome
+            recipe = self.ladder.command(self._recipe(here.checkout), wanted)
+            outcome = run_trial(recipe, world, record=record).outcome
         finally:
             writer.close()
+        return outcome, _words(outcome, bytes(said))
 
     def _recipe(self, checkout: Checkout) -> Recipe:
         words = tuple(self._moved(word, checkout) for word in self.recipe.argv)
@@ -195,6 +305,14 @@ class Oracle(Record):
         except PlaceError:  # no package there: nothing to lead imports to
             return env
         return {**env, **changes}
+
+
+def _words(outcome: Outcome, said: bytes) -> str:
+    """Return what a failure says of itself; of tests, also the end of the output."""
+    words = repair.words_of(outcome)
+    if words and outcome.signature is not None and outcome.signature.kind == "tests":
+        words += os.fsdecode(said)
+    return words
 
 
 def read_executed(folder: str) -> dict[str, set[int]]:

@@ -1,7 +1,8 @@
 """When a revision lacks what it needs: its own requirements, its own build, the packages of then.
 
 Each rung is an environment in which the command runs again. Which one a set of requirements needed
-is remembered for the whole search, so the next commit with it begins there.
+is remembered for the whole search, so the next commit with it begins there. Another Python is the
+last resort, and is never where a commit begins: what is hunted is hunted with the command's own.
 """
 
 from __future__ import annotations
@@ -10,16 +11,22 @@ import os
 import re
 import sys
 
+from relaunch.errors import PlaceError
 from relaunch.record import Record
+from relaunch.session.bisect.outgrown import is_syntax, others
 from relaunch.trial.place.environment import Environments
+from relaunch.trial.place.frozen_packages import provider
+from relaunch.trial.place.interpreter import find_start
+from relaunch.trial.place.pythons import pythons, suitable, version_of
 from relaunch.trial.place.requirements import requirements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from relaunch.outcome import Outcome
     from relaunch.recipe import Recipe
+    from relaunch.session.bisect.hunt import Hunt
     from relaunch.trial.place.checkout import Checkout
     from relaunch.trial.place.environment import Environment
     from relaunch.trial.place.interpreter import Interpreter
@@ -28,12 +35,15 @@ if TYPE_CHECKING:
 PLAIN, PACKAGES, BUILT, OF_THEN = "", "packages", "built", "packages of then"
 """The rungs: as it is, with its requirements, installed as well, with what there was then."""
 RUNGS = (PLAIN, PACKAGES, BUILT, OF_THEN)
+_OTHER, _AND_BUILT = "Python ", ", built"
+"""Another Python is a rung with its version in the name: `Python 3.8`, `Python 3.8, built`."""
 _MISSING = re.compile(r"No module named '?([\w.]+)|distribution was not found|PackageNotFoundError")
 _UNFIT = re.compile(r"cannot import name .*site-packages|VersionConflict|ContextualVersionConflict")
 _GENERATES = re.compile(
     r"(setuptools[-_]scm|hatch-vcs|versioningit|cython|pybind11)\b", re.IGNORECASE
 )
 _MOST_ROUNDS = 5
+_MONTH_S = 30 * 86400
 _STATING = ("pyproject.toml", "setup.cfg", "setup.py", "Pipfile", "environment.yml")
 
 
@@ -53,26 +63,37 @@ class Ladder:
     ) -> None:
         """Keep the environments in `parent`; without a Python of the command nothing is made."""
         self._python = python
-        self._environments = (
-            Environments(
-                parent, python.executable, env=env, inherit=python.site_packages, limit_s=limit_s
-            )
-            if python is not None
-            else None
-        )
+        self._parent = parent
+        self._env = env
+        self._limit_s = limit_s
+        self._environments = self._made_for(python.executable) if python is not None else None
         self.known: dict[str, str] = {}
         """Sets of requirements, by digest, and the rung that they needed."""
+        self.pythons: dict[str, str] = {}
+        """Sets of requirements, by digest, and the rung of another Python that they needed."""
+        self.extra: dict[str, tuple[str, ...]] = {}
+        """And the packages that were added there."""
+        self.hunted: Hunt | None = None
+        """The failure that no other Python is to hide."""
+        self.may_change_python = False
+        """Not while the ends may differ without that."""
 
-    def ways(self, checkout: Checkout, needs: Requirements) -> Iterator[str]:
-        """Give the rungs to try for a commit, the first of them first.
+    def learn(self, needs: str, rung: str, extra: Sequence[str] = ()) -> None:
+        """Remember which rung a set of requirements needed, and which packages besides."""
+        (self.pythons if rung.startswith(_OTHER) else self.known)[needs] = rung
+        self.extra[needs] = tuple(extra)
 
-        What writes modules of its own when it is built is built at once.
+    def ways(self, needs: Requirements) -> Iterator[str]:
+        """Give the rungs of the command's own Python to try for a commit, the first of them first.
+
+        What writes modules of its own when it is built is built at once. What needed another
+        Python before is not helped by packages.
         """
         first = self.known.get(needs.digest)
         if first is None:
             first = max(self.known.values(), key=RUNGS.index, default=PLAIN)
         yield first
-        if self._environments is not None:
+        if self._environments is not None and needs.digest not in self.pythons:
             rest = RUNGS[RUNGS.index(first) + 1 :]
             yield from (one for one in rest if one != PACKAGES or not _is_generated(needs))
 
@@ -89,6 +110,82 @@ class Ladder:
             found = self._environments.editable(found, checkout.path, tree_id=name, before=before)
         return Wanted(rung=rung, env=found.env, python=found.python)
 
+    def _made_for(self, python: str) -> Environments:
+        """Environments of a Python; only of the command's own, what it has is there too."""
+        own = self._python.executable if self._python is not None else ""
+        sites = self._python.site_packages if self._python is not None and python == own else ()
+        return Environments(
+            self._parent, python, env=self._env, inherit=sites, limit_s=self._limit_s
+        )
+
+    # --- another Python
+
+    def allows(self, needs: Requirements) -> bool:
+        """Tell whether a revision allows the command's Python."""
+        mine = self._version()
+        return not mine or bool(suitable(needs.python, [(mine, "")]))
+
+    def other_ways(self, needs: Requirements, when: float, text: str) -> Iterator[str]:
+        """Give the rungs with other Pythons for a commit that failed so, what helped before first.
+
+        What writes modules of its own when it is built is built at once.
+        """
+        mine = self._version()
+        if not mine:
+            return
+        found = others(
+            pythons(self._env), mine, requires=needs.python, when=when, newer=is_syntax(text)
+        )
+        names = [f"{_OTHER}{_short(version)}" for version, _ in found]
+        learnt = self.pythons.get(needs.digest, "")
+        before = learnt.removesuffix(_AND_BUILT)
+        for name in sorted(names, key=lambda one: one != before):
+            if not _is_generated(needs) and f"{name}{_AND_BUILT}" != learnt:
+                yield name
+            yield f"{name}{_AND_BUILT}"
+
+    def elsewhere(
+        self,
+        rung: str,
+        checkout: Checkout,
+        needs: Requirements,
+        commit: tuple[str, float],
+        extra: tuple[str, ...],
+    ) -> Wanted:
+        """Make the environment of another Python, with the packages of then where there are any."""
+        name, when = commit
+        when = (when // _MONTH_S + 1) * _MONTH_S  # one environment serves all commits of a month
+        version = rung.removeprefix(_OTHER).removesuffix(_AND_BUILT)
+        path = next(path for full, path in pythons(self._env) if _short(full) == version)
+        environments = self._made_for(path)
+        before: float | None = when
+        try:
+            found = environments.for_requirements(needs, extra=extra, before=before)
+        except PlaceError:
+            before = None
+            found = environments.for_requirements(needs, extra=extra)
+        if rung.endswith(_AND_BUILT):
+            found = environments.editable(found, checkout.path, tree_id=name, before=before)
+        return Wanted(rung=rung, env=found.env, python=found.python)
+
+    def tools(self, recipe: Recipe) -> tuple[str, ...]:
+        """Name what the command itself is: the package of `pytest` or of `python -m pytest`."""
+        start = find_start(recipe.argv, {**self._env, **recipe.env}, recipe.cwd)
+        if start is None or self._python is None or start.kind not in ("module", "console"):
+            return ()
+        found = provider(self._python.site_packages, os.path.basename(start.target))
+        return (found,) if found else ()
+
+    def lacked(self, text: str) -> str:
+        """Name the package that a run which failed so lacked, if the command's Python has it."""
+        found = _MISSING.search(text)
+        if not found or not found[1] or self._python is None:
+            return ""
+        return provider(self._python.site_packages, found[1].partition(".")[0])
+
+    def _version(self) -> str:
+        return version_of(self._python.executable) if self._python is not None else ""
+
     def command(self, recipe: Recipe, wanted: Wanted) -> Recipe:
         """Let the command run with the Python of an environment."""
         if not wanted.python or self._python is None:
@@ -97,8 +194,13 @@ class Ladder:
         name = os.path.basename(first)
         if name.startswith("python"):
             return recipe.but(argv=(wanted.python, *rest))
-        script = _script(first, self._python)
+        own = _existing(os.path.join(os.path.dirname(wanted.python), name))
+        script = _script(own or first, self._python)
         return recipe.but(argv=(wanted.python, script, *rest)) if script else recipe
+
+
+def _short(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _is_generated(needs: Requirements) -> bool:
@@ -148,13 +250,20 @@ def _read(checkout: Checkout, name: str) -> bytes | None:
 
 def lacks(outcome: Outcome) -> bool:
     """Tell whether a run failed for want of a package, or of one of another version."""
-    signature = outcome.signature
-    if outcome.passed:
-        return False
-    text = outcome.not_started  # the last words of a build
-    if signature is not None:
-        text = " ".join((signature.title, *signature.key))
+    return is_want(words_of(outcome))
+
+
+def is_want(text: str) -> bool:
+    """Tell from the words of a failure whether it is for want of a package."""
     found = _MISSING.search(text)
     if found and found[1]:
         return found[1].partition(".")[0] not in sys.stdlib_module_names
     return bool(found or _UNFIT.search(text))
+
+
+def words_of(outcome: Outcome) -> str:
+    """Return what a failure is known by, of a build its last words; nothing if it passed."""
+    signature = outcome.signature
+    if outcome.passed:
+        return ""
+    return outcome.not_started if signature is None else " ".join((signature.title, *signature.key))

@@ -77,6 +77,8 @@ class Probed(Record):
     side: Side
     outcome: Outcome
     seconds: float
+    rung: str = ""
+    """What it was run with, other than what was there."""
 
 
 class State(Record):

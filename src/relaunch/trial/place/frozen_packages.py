@@ -8,6 +8,7 @@ import re
 from relaunch.errors import PlaceError
 from relaunch.jsontext import loads
 from relaunch.record import Record
+from relaunch.textfile import read_if_there
 from relaunch.trial.place.interpreter import interpreter
 from relaunch.trial.place.stated.line import canonical
 
@@ -43,6 +44,18 @@ def freeze(python: str, *, env: Mapping[str, str] | None = None) -> dict[str, st
             if told:
                 packages.setdefault(canonical(told[1]), told[2])
     return packages
+
+
+def provider(folders: Iterable[str], name: str) -> str:
+    """Name the installed package that has a module or a command called `name`."""
+    heads = (f"{name}/__init__.py,", f"{name}.py,", f"../../../bin/{name},")
+    for folder in folders:
+        for entry in sorted(os.listdir(folder)):
+            told = _INSTALLED.match(entry)
+            listed = read_if_there(os.path.join(folder, entry, "RECORD")) if told else ""
+            if told and any(line.startswith(heads) for line in listed.splitlines()):
+                return canonical(told[1])
+    return ""
 
 
 def changed(good: Mapping[str, str], bad: Mapping[str, str]) -> list[Change]:

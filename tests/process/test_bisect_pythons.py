@@ -1,0 +1,165 @@
+"""`rl bisect` over commits that the command's Python cannot run, and another one can."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.bisecting import REPRO, add_commits, bisect, outside
+from tests.building import Package
+from tests.needs import PYTHONS, missing
+
+NEWER = next((path for version, path in PYTHONS.items() if version != "3.11"), "")
+OLD = "import imp\n"
+"""What only Python 3.11 and older can import."""
+
+
+@pytest.fixture
+def both(world):
+    """A world in which Python 3.11 is found, for commands of a newer one."""
+    if "3.11" not in PYTHONS or not NEWER:
+        missing("this test needs Python 3.11 and a newer one")
+    for version, path in PYTHONS.items():
+        (world.root / "pyenv/versions" / version / "bin").mkdir(parents=True)
+        (world.root / "pyenv/versions" / version / "bin/python").symlink_to(path)
+    world.env["PYENV_ROOT"] = str(world.root / "pyenv")
+    world.env["UV_OFFLINE"] = world.env["PIP_NO_INDEX"] = "1"
+    world.env["PATH"] = f"{os.path.dirname(sys.executable)}{os.pathsep}{world.env['PATH']}"
+    return world
+
+
+def found(world, ids, *words, command):
+    return json.loads(bisect(world, ids[0], ids[-1], "--json", *words, command=command))
+
+
+def work(number, culprit, head=""):
+    fails = "raise ValueError('broken')" if number >= culprit else "pass"
+    return f"{head}def work():\n    {fails}\n\n\nversion = {number}\n"
+
+
+def test_commits_for_an_older_python_are_run_with_one(both):
+    ids = add_commits(both, lambda n: work(n, 5, OLD if n < 9 else ""), 12)
+    command = [NEWER, outside(both, REPRO)]
+    answer = found(both, ids, command=command)
+    assert answer["commit"] == ids[5]
+    assert answer["found"]
+    assert answer["environment"] == "Python 3.11"
+    assert answer["needed"]["Python 3.11"] >= 2
+    shown = bisect(both, ids[0], ids[-1], command=command)
+    assert "needed   Python 3.11 (this commit and " in shown
+
+
+def test_where_the_newer_commits_need_a_newer_python_they_get_it(both):
+    head = "type Number = int\n"
+    ids = add_commits(both, lambda n: work(n, 8, head if n >= 4 else ""), 10)
+    answer = found(both, ids, command=[PYTHONS["3.11"], outside(both, REPRO)])
+    # The old end passes, the new end fails: at the syntax, which is what is looked for.
+    assert answer["commit"] == ids[4]
+    assert answer["needed"] == {}
+    more = found(both, [ids[4], ids[-1]], command=[PYTHONS["3.11"], outside(both, REPRO)])
+    assert more["commit"] == ids[8]
+    assert more["environment"].startswith("Python 3.1")
+
+
+def test_a_module_that_is_gone_is_not_mended_where_it_is_what_is_hunted(both):
+    ids = add_commits(both, lambda n: work(n, 99, OLD if n >= 6 else ""), 9)
+    answer = found(both, ids, command=[NEWER, outside(both, REPRO)])
+    assert answer["commit"] == ids[6]
+    assert "No module named 'imp'" in answer["failure"]
+    assert answer["needed"] == {}
+
+
+def test_packages_that_this_python_cannot_have_bring_one_that_can(both):
+    package = Package(
+        both.root / "packages",
+        "sample",
+        "import sys\nassert sys.version_info < (3, 12), 'too new'\n",
+    )
+    both.write("requirements.txt", f"sample @ {package.folder.as_uri()}\n")
+    both.commit()
+    ids = add_commits(both, lambda n: work(n, 4, "import sample\n"), 7)
+    answer = found(both, ids, command=[NEWER, outside(both, REPRO)])
+    assert answer["commit"] == ids[4]
+    assert answer["environment"] == "Python 3.11"
+
+
+def test_what_the_revision_allows_decides_and_only_a_failure_asks(both):
+    both.write(
+        "pyproject.toml", "[project]\nname = 'x'\nversion = '1'\nrequires-python = '<3.12'\n"
+    )
+    both.commit()
+    check = "import sys\nif sys.version_info >= (3, 12):\n    raise OSError('not for me')\n"
+    ids = add_commits(both, lambda n: work(n, 3, check if n != 0 else ""), 5)
+    answer = found(both, ids, "--no-prior", command=[NEWER, outside(both, REPRO)])
+    assert answer["commit"] == ids[1]  # the old end passes with the command's own Python
+    ids = ids[1:]
+    answer = found(both, ids, command=[NEWER, outside(both, REPRO)])
+    assert answer["commit"] == ids[2]
+    assert answer["environment"] == "Python 3.11"
+
+
+def test_a_failure_that_no_python_helps_stays_what_it_was(both):
+    def program(number):
+        return "no python at all\n" if number in (3, 4) else work(number, 7)
+
+    ids = add_commits(both, program, 9)
+    answer = found(both, ids, "--no-prior", command=[NEWER, outside(both, REPRO)])
+    assert answer["commit"] == ids[7]
+    assert answer["needed"] == {}
+
+
+def test_ends_that_fail_alike_are_refused_although_a_python_helps_one(both):
+    guard = "import sys\nif sys.version_info >= (3, 12) or {}:\n    raise SyntaxError('no')\n"
+    ids = add_commits(both, lambda n: work(n, 99, guard.format(n >= 3)), 5)
+    done = both.rl("bisect", "--good", ids[0], "--", NEWER, outside(both, REPRO))
+    assert done.returncode == 2
+    assert "both ends fail alike: " in done.stderr
+
+
+def test_what_a_test_imports_besides_is_there_too(both):
+    """What the command's Python has and the revision does not state is added."""
+    package = Package(both.root / "packages", "sample")
+    env = {**both.env, "VIRTUAL_ENV": ""}
+    venv = both.root / "venv"
+    subprocess.run([NEWER, "-m", "venv", str(venv)], check=True, env=env)
+    python = str(venv / "bin/python")
+    subprocess.run([python, "-m", "pip", "install", "-q", str(package.folder)], check=True, env=env)
+    wheels = both.root / "wheels"
+    words = ("-m", "pip", "wheel", "-q", "-w", str(wheels), str(package.folder))
+    subprocess.run([python, *words], check=True, env=env)
+    both.env["UV_FIND_LINKS"] = both.env["PIP_FIND_LINKS"] = str(wheels)
+    ids = add_commits(both, lambda n: work(n, 4, OLD), 7)
+    script = outside(both, REPRO.replace("app.work()", "import sample\napp.work()"))
+    answer = found(both, ids, command=[python, script])
+    assert answer["commit"] == ids[4]
+    lines = (both.journal / "searches/1/probes.jsonl").read_text().splitlines()
+    probes = [json.loads(line) for line in lines]
+    assert probes[-1]["extra"] == ["sample"]
+    assert probes[-1]["runs"] == 2  # what the first one learnt
+
+
+def test_without_repair_no_other_python_is_tried(both):
+    ids = add_commits(both, lambda n: work(n, 5, OLD if n < 9 else ""), 12)
+    command = [NEWER, outside(both, REPRO)]
+    done = both.rl("bisect", "--good", ids[0], "--no-repair", "--", *command)
+    assert done.returncode == 2
+    assert "both ends fail" in done.stderr
+    assert not (both.journal / "environments").exists()
+
+
+def test_an_interrupted_search_goes_on_with_what_it_learnt(both):
+    ids = add_commits(both, lambda n: work(n, 5, OLD if n < 9 else ""), 12)
+    command = [NEWER, outside(both, REPRO)]
+    done = both.rl("bisect", "--good", ids[0], "--budget", "4", "--", *command)
+    assert done.returncode == 1
+    answer = json.loads(both.rl("bisect", "--resume", "--json").stdout)
+    assert "of 4 runs" in answer["stopped"]
+    search = json.loads((both.journal / "searches/1/start.json").read_text())
+    search["request"]["most_runs"] = None
+    (both.journal / "searches/1/start.json").write_text(json.dumps(search))
+    answer = json.loads(both.rl("bisect", "--resume", "--json").stdout)
+    assert answer["commit"] == ids[5]
+    assert answer["environment"] == "Python 3.11"
