@@ -52,6 +52,17 @@ def test_commits_for_an_older_python_are_run_with_one(both):
     assert "needed   Python 3.11 (this commit and " in shown
 
 
+def test_that_an_environment_is_made_is_said_when_it_begins(both):
+    ids = add_commits(both, lambda n: work(n, 5, OLD), 8)
+    done = both.rl("bisect", "--good", ids[0], "--", NEWER, outside(both, REPRO))
+    making = [line for line in done.stderr.splitlines() if "making an environment" in line]
+    assert len(making) == 1  # the same serves all commits
+    assert making[0].startswith(f"rl:   {ids[0][:10]}: making an environment with no ")
+    assert "(Python 3.11." in making[0]
+    quiet = both.rl("bisect", "--good", ids[0], "--json", "--", NEWER, outside(both, REPRO))
+    assert quiet.stderr == ""
+
+
 def test_where_the_newer_commits_need_a_newer_python_they_get_it(both):
     head = "type Number = int\n"
     ids = add_commits(both, lambda n: work(n, 8, head if n >= 4 else ""), 10)

@@ -83,10 +83,11 @@ def test_an_environment_is_made_once_and_has_what_is_needed(by_each, tmp_path: P
     assert run(made, "sample") == "here"
     assert freeze(made.python, env={}) == {"sample": "1.0"}
     assert "sample" in Path(made.log).read_text()
-    assert said == [f"making an environment with {package.needs.needs[0]} ({made.made_by})"]
+    by = f"(Python {version_of(sys.executable)}, {made.made_by})"
+    assert said == [f"making an environment with {package.needs.needs[0]} {by}", ""]
     again = environments(tmp_path, by_each, tell=said.append).for_requirements(package.needs)
     assert again == made
-    assert (len(said), package.builds) == (1, 1)
+    assert (len(said), package.builds) == (2, 1)
 
 
 def test_other_needs_extras_inheritance_or_pythons_get_an_environment_of_their_own(

@@ -1,6 +1,7 @@
 """How a bisection looks while it runs: the line of commits, what is left, and where it may be.
 
-On a terminal three lines that are drawn anew, elsewhere one line for each probe.
+On a terminal three lines that are drawn anew, and one for each probe that waits for its packages;
+elsewhere one line for each probe.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from relaunch.cli import draw
 from relaunch.cli.live import Lines
 from relaunch.search.line import Side
 from relaunch.session.bisect.hunt import told
-from relaunch.session.bisect.told import Began, Learnt, Noted, Probed, State
+from relaunch.session.bisect.told import Began, Learnt, Noted, Preparing, Probed, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Live:
         self._names = ("", "")
         self._is_reversed = False
         self._noun = "commit"
+        self._state: State | None = None
+        self._preparing: dict[str, str] = {}
 
     def tell(self, event: Event) -> None:
         """Show an event."""
@@ -38,6 +41,7 @@ class Live:
             return
         if isinstance(event, Began):
             self._names, self._noun = event.ends, event.noun
+            self._state = None
             commits = draw.plural(event.commits, event.noun)
             say(f"rl: search/{event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
             for note in event.notes:
@@ -50,20 +54,39 @@ class Live:
             say(f"rl: {event.text}")
         elif isinstance(event, Probed):
             say(f"rl:   {_probe_words(event, self._is_reversed)}")
+        elif isinstance(event, Preparing):
+            self._prepare(event)
         else:
-            self._draw(event)
+            self._state = event
+            self._draw()
 
     def close(self) -> None:
         """Leave the terminal as it was."""
         self._lines.close()
 
-    def _draw(self, state: State) -> None:
+    def _prepare(self, event: Preparing) -> None:
+        if not event.what:
+            self._preparing.pop(event.name, None)
+        else:
+            self._preparing[event.name] = event.what
+            if not self._lines.is_terminal:
+                self._lines.say(f"rl:   {event.name}: {event.what}")
+        self._draw()
+
+    def _draw(self) -> None:
         width, pen = self._lines.width, self._lines.pen
-        self._lines.draw(
-            diagram(state, self._names, width, pen, is_reversed=self._is_reversed),
-            chart(state, self._names, width, pen),
-            draw.clip(words(state, self._noun), width, utf8=pen.utf8),
-        )
+        lines = [
+            draw.clip(draw.clean(f"{name}: {what}"), width, utf8=pen.utf8)
+            for name, what in self._preparing.items()
+        ]
+        if self._state is not None:
+            lines = [
+                diagram(self._state, self._names, width, pen, is_reversed=self._is_reversed),
+                chart(self._state, self._names, width, pen),
+                draw.clip(words(self._state, self._noun), width, utf8=pen.utf8),
+                *lines,
+            ]
+        self._lines.draw(*lines)
 
 
 def _probe_words(event: Probed, is_reversed: bool) -> str:

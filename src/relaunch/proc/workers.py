@@ -1,4 +1,7 @@
-"""Work of ours in forked processes, several at once: each has its own session, and one answer."""
+"""Work of ours in forked processes, several at once: each has its own session, and one answer.
+
+Until then it may say what it does, in lines that go before the answer in the same pipe.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,10 @@ else:
 
 _ASKED_S = 3.0
 """What one has to end by itself when it is told to."""
+_LINE = b"\x1e"
+"""What a line that is not of the answer begins with."""
+_MOST_BYTES = 1000
+_to_parent = -1
 
 
 class Worker:
@@ -31,7 +38,8 @@ class Worker:
         self.began = time.monotonic()
         self.marker = f"{os.getpid()}.{time.time_ns()}"
         self._near, far = os.pipe()
-        self._parts: list[bytes] = []
+        self._came = bytearray()
+        self._lines: list[str] = []
         parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -46,11 +54,19 @@ class Worker:
     def read(self) -> bytes | None:
         """Take what is there; returns the whole answer at its end, empty if there is none."""
         block = os.read(self._near, 1 << 16)
+        self._came += block
+        while self._came.startswith(_LINE) and b"\n" in self._came:
+            line, _, self._came = self._came.partition(b"\n")
+            self._lines.append(line[1:].decode("utf-8", "replace"))
         if block:
-            self._parts.append(block)
             return None
         self._close()
-        return b"".join(self._parts)
+        return bytes(self._came)
+
+    def said(self) -> list[str]:
+        """Return what it has said since this was asked last, as far as it was read."""
+        lines, self._lines = self._lines, []
+        return lines
 
     def cancel(self) -> None:
         """End it, with all that it started."""
@@ -78,6 +94,13 @@ class Worker:
         os.waitpid(self.pid, 0)
 
 
+def say(text: str) -> None:
+    """Tell who started this worker what it does; elsewhere nobody is told."""
+    if _to_parent >= 0:
+        line = " ".join(text.split()).encode("utf-8", "replace")[:_MOST_BYTES]
+        _write(_to_parent, _LINE + line + b"\n")
+
+
 def wait(workers: Iterable[Worker], seconds: float | None = None, *also: HasFileno) -> list[Worker]:
     """Wait until one of them has said something, or one of `also` has; returns those workers."""
     ready = select.select([*workers, *also], [], [], seconds)[0]
@@ -86,6 +109,7 @@ def wait(workers: Iterable[Worker], seconds: float | None = None, *also: HasFile
 
 def _be_worker(work: Callable[[str], bytes], marker: str, far: int, parent: int) -> NoReturn:
     """Do the work, away from the terminal; never comes back."""
+    global _to_parent
     code = 1
     try:
         os.setsid()
@@ -98,6 +122,7 @@ def _be_worker(work: Callable[[str], bytes], marker: str, far: int, parent: int)
         for fd in range(3):
             os.dup2(nothing, fd)
         os.environ[MARKER] = marker
+        _to_parent = far
         _write(far, work(marker))
         code = 0
     finally:

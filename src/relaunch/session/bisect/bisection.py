@@ -270,6 +270,7 @@ class Bisection:
         return Crew(
             self.oracle.probe,
             place=lambda: open_checkout(self._checkouts, self.repo.top),
+            doing=self.driver.tell_preparing,
             learnt=lambda one: self.oracle.ladder.learn(one.needs, one.rung, one.extra),
             jobs=max(1, self.request.jobs),
             outputs=os.path.join(self.book.path, "probes"),

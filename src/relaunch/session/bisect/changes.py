@@ -221,7 +221,9 @@ class ChangeSearch:
     # --- one run
 
     def _crew(self) -> Crew:
-        return crew_in_place(self._run, self.book, jobs=self.request.jobs)
+        return crew_in_place(
+            self._run, self.book, doing=self._driver.tell_preparing, jobs=self.request.jobs
+        )
 
     def _run(self, candidate: str, folder: str, marker: str) -> Outcome:
         setting = self.between.apply(frozenset(_numbers(candidate)))

@@ -69,17 +69,20 @@ class Crew:
         *,
         place: Callable[[], Any],
         learnt: Callable[[Probe], object],
+        doing: Callable[[str, str], object],
         jobs: int,
         outputs: str,
     ) -> None:
         """Let `probe(place, candidate, folder, marker)` run in workers.
 
         A `place` is made for each worker, and closed at the end. What a probe writes goes to its
-        folder in `outputs`. `learnt` hears of those that an environment helped.
+        folder in `outputs`. `learnt` hears of those that an environment helped, `doing`
+        what takes long before a candidate is run, and nothing when that is over.
         """
         self._probe = probe
         self._make_place = place
         self._learnt = learnt
+        self._doing = doing
         self._jobs = jobs
         self._outputs = outputs
         self._count = len(os.listdir(outputs)) if os.path.isdir(outputs) else 0
@@ -123,6 +126,8 @@ class Crew:
         for entry in [*self._busy]:
             candidate, worker, place, folder = entry
             answer = worker.read() if worker in ready else None
+            for text in worker.said():
+                self._doing(candidate, text)
             if answer is None:
                 continue
             self._busy.remove(entry)
@@ -139,6 +144,7 @@ class Crew:
             if entry[0] == candidate:
                 self._busy.remove(entry)
                 entry[1].cancel()
+                self._doing(candidate, "")
                 self._idle.append(entry[2])
                 return
 

@@ -14,7 +14,7 @@ from relaunch.proc.interrupts import Interrupts
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
 from relaunch.session.bisect.hunt import NotReproduced, hunt_of
-from relaunch.session.bisect.told import Learnt, Noted, Probed, State
+from relaunch.session.bisect.told import Learnt, Noted, Preparing, Probed, State
 from relaunch.session.past import outcome_json, outcome_of
 from relaunch.session.sitting import Sitting, Stopped
 
@@ -326,6 +326,10 @@ class Driver:
         return sum(every) / len(every) if every else 0.0
 
     # --- telling
+
+    def tell_preparing(self, candidate: str, what: str) -> None:
+        """Tell what takes long before a candidate can be run."""
+        self._tell(Preparing(name=self._describe(candidate)[0], what=what))
 
     def _state(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> State:
         sides = {

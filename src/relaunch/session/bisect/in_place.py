@@ -28,8 +28,17 @@ class _Nowhere:
         """Nothing to close."""
 
 
-def crew_in_place(run: Callable[[str, str, str], Outcome], book: Search, *, jobs: int) -> Crew:
-    """Let `run(candidate, folder, marker)` try candidates of a search in workers."""
+def crew_in_place(
+    run: Callable[[str, str, str], Outcome],
+    book: Search,
+    *,
+    doing: Callable[[str, str], object],
+    jobs: int,
+) -> Crew:
+    """Let `run(candidate, folder, marker)` try candidates of a search in workers.
+
+    `doing` hears what takes long before one is run.
+    """
 
     def probe(_: object, candidate: str, folder: str, marker: str) -> bytes:
         return _answer_of(lambda: run(candidate, folder, marker))
@@ -38,6 +47,7 @@ def crew_in_place(run: Callable[[str, str, str], Outcome], book: Search, *, jobs
         probe,
         place=_Nowhere,
         learnt=lambda *_: None,
+        doing=doing,
         jobs=max(1, jobs),
         outputs=os.path.join(book.path, "probes"),
     )

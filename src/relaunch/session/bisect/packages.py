@@ -6,6 +6,7 @@ import os
 
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal.store import read_json
+from relaunch.proc import workers
 from relaunch.session.bisect.changes import INSTALL_S, Differences, Setting
 from relaunch.session.bisect.repair import Wanted
 from relaunch.session.past import outcome_of
@@ -46,7 +47,9 @@ def packages(project: Project, request: Request, *files: str) -> Differences:
             hint="rl bisect --deps -- python my.py",
         )
     parent = os.path.join(project.home.journal, "environments")
-    environments = Environments(parent, python.executable, env=env, limit_s=INSTALL_S)
+    environments = Environments(
+        parent, python.executable, env=env, limit_s=INSTALL_S, tell=workers.say
+    )
 
     def apply(numbers: frozenset[int]) -> Setting:
         versions = {**old}

@@ -11,6 +11,7 @@ import sys
 
 from relaunch.errors import PlaceError, UsageError
 from relaunch.journal import searches
+from relaunch.proc import workers
 from relaunch.proc.capture import capture
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
@@ -140,7 +141,12 @@ class ReleaseSearch:
         parent = os.path.join(project.home.journal, "environments")
         self._ladder = Ladder(parent, python, env, _INSTALL_S)
         self._environments = Environments(
-            parent, python.executable, env=env, inherit=python.site_packages, limit_s=_INSTALL_S
+            parent,
+            python.executable,
+            env=env,
+            inherit=python.site_packages,
+            limit_s=_INSTALL_S,
+            tell=workers.say,
         )
         self._driver = Driver(
             request, self.book, launcher=self._crew, describe=self._describe, tell=tell
@@ -184,7 +190,9 @@ class ReleaseSearch:
         )
 
     def _crew(self) -> Crew:
-        return crew_in_place(self._run, self.book, jobs=self.request.jobs)
+        return crew_in_place(
+            self._run, self.book, doing=self._driver.tell_preparing, jobs=self.request.jobs
+        )
 
     def _run(self, version: str, folder: str, marker: str) -> Outcome:
         needs = Requirements(needs=(f"{canonical(self.package)}=={version}",))

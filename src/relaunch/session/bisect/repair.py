@@ -12,6 +12,7 @@ import re
 import sys
 
 from relaunch.errors import PlaceError
+from relaunch.proc import workers
 from relaunch.record import Record
 from relaunch.session.bisect.outgrown import is_syntax, others
 from relaunch.trial.place.environment import Environments
@@ -115,7 +116,12 @@ class Ladder:
         own = self._python.executable if self._python is not None else ""
         sites = self._python.site_packages if self._python is not None and python == own else ()
         return Environments(
-            self._parent, python, env=self._env, inherit=sites, limit_s=self._limit_s
+            self._parent,
+            python,
+            env=self._env,
+            inherit=sites,
+            limit_s=self._limit_s,
+            tell=workers.say,
         )
 
     # --- another Python

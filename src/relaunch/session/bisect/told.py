@@ -69,6 +69,13 @@ class Noted(Record):
     text: str
 
 
+class Preparing(Record):
+    """What takes long before a probe can run; nothing: it is over."""
+
+    name: str
+    what: str
+
+
 class Probed(Record):
     """One probe has ended."""
 
@@ -130,4 +137,4 @@ class Found(Record):
         return self.answer.is_found and len(self.suspects) == 1
 
 
-Event = Began | Learnt | Noted | Probed | State
+Event = Began | Learnt | Noted | Preparing | Probed | State

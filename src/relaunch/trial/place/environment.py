@@ -74,7 +74,8 @@ class Environments:
         """Keep them in `parent`; what is in the folders `inherit` can be imported from them too.
 
         `inherit` comes last on the path, and no .pth file in it is followed: what was installed
-        from today's checkout is not there.
+        from today's checkout is not there. `tell` hears what takes long, and nothing when it is
+        over.
         """
         self.parent = os.path.abspath(parent)
         self.python = shutil.which(python, path=env.get("PATH")) or python
@@ -106,7 +107,7 @@ class Environments:
         day = _end_of_day(before)
         how = ["--no-deps"] if alone else []
         key = self._key(lines, self._version(), os.path.realpath(self.python), rung, day, *how)
-        words = f"{', '.join(lines[:4])}{', ...' if len(lines) > 4 else ''}" or "no requirements"
+        words = f"{', '.join(lines[:4])}{', ...' if len(lines) > 4 else ''}" or "no packages"
 
         def steps(rung: str, root: str) -> list[list[str]]:
             wanted = root + ".txt"
@@ -165,6 +166,8 @@ class Environments:
         except OSError as error:
             where = error.filename or folder
             raise PlaceError(f"cannot make {what}: {where}: {error.strerror}") from error
+        finally:
+            self.tell("")
 
     def _make(
         self, key: str, folder: str, what: str, ways: list[Steps], finish: Callable[[str], None]
@@ -190,7 +193,7 @@ class Environments:
         """Go through the rungs until one makes an environment at all, and install into it."""
         result = None
         for rung in self._rungs():
-            self.tell(f"making {what} ({rung})")
+            self.tell(f"making {what} (Python {self._version()}, {rung})")
             result = run_steps(way(rung, root), root=root, env=self.env, limit_s=self.limit_s)
             if result.failed != 0 or result.timed_out:
                 break
