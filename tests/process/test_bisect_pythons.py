@@ -46,7 +46,7 @@ def test_commits_for_an_older_python_are_run_with_one(both):
     answer = found(both, ids, command=command)
     assert answer["commit"] == ids[5]
     assert answer["found"]
-    assert answer["environment"] == "Python 3.11"
+    assert answer["environment"]["rung"] == "Python 3.11"
     assert answer["needed"]["Python 3.11"] >= 2
     shown = bisect(both, ids[0], ids[-1], command=command)
     assert "needed   Python 3.11 (this commit and " in shown
@@ -72,7 +72,7 @@ def test_where_the_newer_commits_need_a_newer_python_they_get_it(both):
     assert answer["needed"] == {}
     more = found(both, [ids[4], ids[-1]], command=[PYTHONS["3.11"], outside(both, REPRO)])
     assert more["commit"] == ids[8]
-    assert more["environment"].startswith("Python 3.1")
+    assert more["environment"]["rung"].startswith("Python 3.1")
 
 
 def test_a_module_that_is_gone_is_not_mended_where_it_is_what_is_hunted(both):
@@ -94,7 +94,47 @@ def test_packages_that_this_python_cannot_have_bring_one_that_can(both):
     ids = add_commits(both, lambda n: work(n, 4, "import sample\n"), 7)
     answer = found(both, ids, command=[NEWER, outside(both, REPRO)])
     assert answer["commit"] == ids[4]
-    assert answer["environment"] == "Python 3.11"
+    assert answer["environment"]["rung"] == "Python 3.11"
+
+
+def test_the_environment_of_the_answer_can_be_made_again(both):
+    package = Package(
+        both.root / "packages",
+        "sample",
+        "import sys\nassert sys.version_info < (3, 12), 'too new'\n",
+    )
+    both.write("requirements.txt", f"sample @ {package.folder.as_uri()}\n")
+    both.commit()
+    ids = add_commits(both, lambda n: work(n, 2, "import sample\n"), 3)
+    script = outside(both, REPRO)
+    used = found(both, ids, command=[NEWER, script])["environment"]
+    assert used["packages"] == {"sample": f"sample @ {package.folder.as_uri()}"}
+    assert used["python"].startswith("3.11.")
+    assert used["inherits"] == ""
+    listed = both.journal / "searches/1/environment.txt"
+    assert listed.read_text().splitlines() == [*used["packages"].values()]
+    for line in used["install"]:
+        assert both.shell(line).returncode == 0, line
+    for python in ("env/bin/python", f"{used['path']}/bin/python"):
+        done = both.shell(f"{python} {script}")
+        assert "ValueError: broken" in done.stderr
+
+
+def test_packages_of_the_revision_are_told_beside_those_it_inherits(both):
+    package = Package(both.root / "packages", "sample")
+    both.write("requirements.txt", f"sample @ {package.folder.as_uri()}\n")
+    both.commit()
+    ids = add_commits(both, lambda n: work(n, 2, "import sample\n"), 3)
+    command = [NEWER, outside(both, REPRO)]
+    used = found(both, ids, command=command)["environment"]
+    assert used["rung"] == "packages"
+    assert list(used["packages"]) == ["sample"]
+    assert os.path.realpath(NEWER).startswith(os.path.realpath(used["inherits"]))
+    shown = bisect(both, ids[0], ids[-1], command=command)
+    assert "rebuild  uv venv -p 3." in shown
+    assert f"or use   {used['path']}/bin/python, which has the packages of " in shown
+    plain = found(both, add_commits(both, lambda n: work(n, 2), 3), command=command)
+    assert plain["environment"]["install"] == []
 
 
 def test_what_the_revision_allows_decides_and_only_a_failure_asks(both):
@@ -109,7 +149,7 @@ def test_what_the_revision_allows_decides_and_only_a_failure_asks(both):
     ids = ids[1:]
     answer = found(both, ids, command=[NEWER, outside(both, REPRO)])
     assert answer["commit"] == ids[2]
-    assert answer["environment"] == "Python 3.11"
+    assert answer["environment"]["rung"] == "Python 3.11"
 
 
 def test_a_failure_that_no_python_helps_stays_what_it_was(both):
@@ -173,4 +213,4 @@ def test_an_interrupted_search_goes_on_with_what_it_learnt(both):
     (both.journal / "searches/1/start.json").write_text(json.dumps(search))
     answer = json.loads(both.rl("bisect", "--resume", "--json").stdout)
     assert answer["commit"] == ids[5]
-    assert answer["environment"] == "Python 3.11"
+    assert answer["environment"]["rung"] == "Python 3.11"

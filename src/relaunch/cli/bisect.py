@@ -40,7 +40,7 @@ Examples
   rl bisect --log                       each probe of the last search
 """
 SURE, NOT_SURE, INTERRUPTED = 0, 1, 130
-_WHOLE = ("commit", "pull", "check", "or")
+_WHOLE = ("commit", "pull", "rebuild", "or use", "check", "or")
 """What a person pastes or follows."""
 
 
@@ -264,8 +264,8 @@ def _show(bisection: Bisection, found: Found, args: Namespace) -> None:
     from relaunch.session.bisect.card import card_of
 
     commit = found.suspects[0][0]
-    rung, needed = bisection.rung_of(commit.id), bisection.needed()
-    card = card_of(bisection.repo, found, bisection.executed, rung, needed)
+    used, needed = bisection.used_for(commit.id), bisection.needed()
+    card = card_of(bisection.repo, found, bisection.executed, used, needed)
     does = "mended" if found.hunt.is_reversed else "broke"
     some = f"one of {draw.plural(len(found.suspects), 'commit')}"
     searches.tell(
@@ -319,9 +319,11 @@ def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list
         ("releases", _releases(card)),
         ("others", _others(found)),
         ("needed", _needed(card)),
+        ("rebuild", " && ".join(card.environment.install)),
+        ("or use", _kept(card)),
         ("sure", _sureness(found)),
         ("check", _check_line(*names, request, env)),
-        ("or", "" if card.environment else _git_line(*names, request, env)),
+        ("or", "" if card.environment.path else _git_line(*names, request, env)),
     ]
     lines = [mark, *fitting(pairs, pen)]
     if card.diff:
@@ -381,13 +383,19 @@ def _needed(card: Card) -> str:
     """Say what commits needed to be tested, and whether this one did."""
     words = []
     for rung, count in card.needed.items():
-        if rung != card.environment:
+        if rung != card.environment.rung:
             words.append(f"{rung} ({draw.plural(count, 'commit')})")
         elif count > 1:
             words.append(f"{rung} (this commit and {draw.plural(count - 1, 'other')})")
         else:
             words.append(f"{rung} (this commit)")
     return ", ".join(words)
+
+
+def _kept(card: Card) -> str:
+    used = card.environment
+    also = f", which has the packages of {used.also} too" if used.also else ""
+    return f"{used.path}/bin/python{also}" if used.path else ""
 
 
 def _releases(card: Card) -> str:
@@ -462,6 +470,13 @@ def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
         "builds": found.builds,
         "seconds": found.seconds,
         "others": dict(found.others),
-        "environment": card.environment,
+        "environment": {
+            "rung": card.environment.rung,
+            "python": card.environment.python,
+            "path": card.environment.path,
+            "packages": dict(card.environment.packages),
+            "inherits": card.environment.also,
+            "install": [*card.environment.install],
+        },
         "needed": dict(card.needed),
     }

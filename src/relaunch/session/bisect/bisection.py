@@ -16,6 +16,7 @@ from relaunch.session.bisect.crew import Crew
 from relaunch.session.bisect.driver import Driver
 from relaunch.session.bisect.hunt import Hunt, NotReproduced
 from relaunch.session.bisect.oracle import Oracle
+from relaunch.session.bisect.rebuild import Used, used_by
 from relaunch.session.bisect.remembered import KIND, request_json
 from relaunch.session.bisect.repair import PLAIN, Ladder
 from relaunch.session.bisect.told import Began, Found
@@ -336,7 +337,15 @@ class Bisection:
         rungs = [one.get("rung", PLAIN) for one in last.values() if one.get("helped", True)]
         return {rung: rungs.count(rung) for rung in sorted({*rungs} - {PLAIN})}
 
-    def rung_of(self, commit: str) -> str:
-        """Say what a commit needed to be tested."""
-        rungs = [one.get("rung", PLAIN) for one in self.book.probes() if one["commit"] == commit]
-        return str(rungs[-1]) if rungs else PLAIN
+    def used_for(self, commit: str) -> Used:
+        """Say what a commit was tested in."""
+        probes = [one for one in self.book.probes() if one["commit"] == commit]
+        if not probes:
+            return Used()
+        last = probes[-1]
+        return used_by(
+            last.get("rung", PLAIN),
+            last.get("python", ""),
+            self.oracle.ladder.tool_pins(self.request.recipe),
+            os.path.join(self.book.path, "environment.txt"),
+        )

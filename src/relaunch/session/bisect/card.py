@@ -7,7 +7,6 @@ from relaunch.history.links import links, remote_of
 from relaunch.history.releases import releases
 from relaunch.record import Record
 from relaunch.session.bisect.hunt import told
-from relaunch.session.bisect.repair import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
     from relaunch.history.line import Commit
     from relaunch.history.repository import Repository
+    from relaunch.session.bisect.rebuild import Used
     from relaunch.session.bisect.told import Found
 
 _MOST_LINES = 40
@@ -36,14 +36,14 @@ class Card(Record):
     """Of the files that the failing run executes, cut after some lines."""
     left_out: int
     """Lines of it that were cut."""
-    environment: str
-    """What it needed to be tested; empty: nothing but what was there."""
+    environment: Used
+    """What it was tested in."""
     needed: Mapping[str, int]
     """What all commits needed that were tested, and how many did."""
 
 
 def card_of(
-    repo: Repository, found: Found, executed: Sequence[str], rung: str, needed: Mapping[str, int]
+    repo: Repository, found: Found, executed: Sequence[str], used: Used, needed: Mapping[str, int]
 ) -> Card:
     """Collect what there is to say of the first suspect."""
     commit = found.suspects[0][0]
@@ -61,7 +61,7 @@ def card_of(
         first_with=after,
         diff=tuple(lines[:_MOST_LINES]),
         left_out=max(0, len(lines) - _MOST_LINES),
-        environment="" if rung == PLAIN else rung,
+        environment=used,
         needed=needed,
     )
 

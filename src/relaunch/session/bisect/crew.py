@@ -46,6 +46,8 @@ class Probe(Record):
     """How often the command was run for it."""
     rung: str = ""
     """Which environment it needed."""
+    python: str = ""
+    """The Python of that environment."""
     needs: str = ""
     """Its requirements, by their digest."""
     build_s: float = 0.0
@@ -168,6 +170,7 @@ def _probe(candidate: str, answer: bytes, seconds: float, folder: str) -> Probe:
             missing=tuple(told["missing"]),
             runs=told["runs"],
             rung=told["rung"],
+            python=told.get("python", ""),
             needs=told["needs"],
             build_s=told.get("build_s", 0.0),
             notes=tuple(told.get("notes", ())),

@@ -289,6 +289,7 @@ class Driver:
                 "seconds": probe.seconds,
                 "runs": probe.runs,
                 "rung": probe.rung,
+                "python": probe.python,
                 "needs": probe.needs,
                 "build_s": probe.build_s,
                 "helped": probe.helped,

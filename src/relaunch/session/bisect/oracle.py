@@ -49,6 +49,8 @@ class Tried(Record):
 
     outcome: Outcome
     rung: str = ""
+    python: str = ""
+    """Of the environment in which it ran; nothing: that of the command."""
     needs: str = ""
     building: Building = Building()
     words: str = ""
@@ -106,6 +108,7 @@ class Oracle(Record):
         answer = {
             "outcome": outcome_json(best.outcome),
             "rung": best.rung,
+            "python": best.python,
             "needs": best.needs,
             "helped": best.helped,
             "extra": [*best.extra],
@@ -222,7 +225,12 @@ class Oracle(Record):
         else:
             outcome, words = self._run(here, wanted)
         return Tried(
-            outcome=outcome, rung=rung, needs=here.needs.digest, building=building, words=words
+            outcome=outcome,
+            rung=rung,
+            python=wanted.python,
+            needs=here.needs.digest,
+            building=building,
+            words=words,
         )
 
     def _put(self, checkout: Checkout, commit: str) -> None:

@@ -16,7 +16,7 @@ from relaunch.proc import workers
 from relaunch.record import Record
 from relaunch.session.bisect.outgrown import is_syntax, others
 from relaunch.trial.place.environment import Environments
-from relaunch.trial.place.frozen_packages import provider
+from relaunch.trial.place.frozen_packages import pins, provider
 from relaunch.trial.place.interpreter import find_start
 from relaunch.trial.place.pythons import pythons, suitable, version_of
 from relaunch.trial.place.requirements import requirements
@@ -181,6 +181,12 @@ class Ladder:
             return ()
         found = provider(self._python.site_packages, os.path.basename(start.target))
         return (found,) if found else ()
+
+    def tool_pins(self, recipe: Recipe) -> dict[str, str]:
+        """Return those tools in the versions that the command's Python has."""
+        sites = self._python.site_packages if self._python is not None else ()
+        every = {name: pin for site in reversed(sites) for name, pin in pins(site).items()}
+        return {name: every[name] for name in self.tools(recipe)}
 
     def lacked(self, text: str) -> str:
         """Name the package that a run which failed so lacked, if the command's Python has it."""

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     Steps = Callable[[str, str], list[list[str]]]
 
 _DAY_S = 86400
+_INHERITED, _BELOW = "zzz_relaunch_inherited.pth", "zzz_relaunch_below.pth"
+"""They are read last: what an environment has itself comes first."""
 
 
 class Environment(Record):
@@ -219,7 +221,7 @@ class Environments:
 
     def _finish(self, root: str) -> None:
         if self.inherit:
-            path = os.path.join(_site(root), "zzz_relaunch_inherited.pth")
+            path = os.path.join(_site(root), _INHERITED)
             _write(path, "".join(f"{folder}\n" for folder in self.inherit))
 
     def _environment(self, made: Mapping[str, Any], *more: str) -> Environment:
@@ -343,10 +345,19 @@ def _site(root: str) -> str:
     return glob.glob(os.path.join(glob.escape(root), "lib", "*", "site-packages"))[0]
 
 
+def folders_of(root: str) -> tuple[str, str, tuple[str, ...]]:
+    """Say where the packages of an environment lie: its own, those below it, those it inherits."""
+    own = _site(root)
+    _, _, below = read_if_there(os.path.join(own, _BELOW)).partition("addsitedir(")
+    site = below.strip().removesuffix(")").strip("'\"")
+    inherited = read_if_there(os.path.join(site or own, _INHERITED)).splitlines()
+    return own, site, tuple(inherited)
+
+
 def _stack(root: str, below: str) -> None:
     """Let an environment have the packages and the scripts of another, which stays as it is."""
     line = f"import site; site.addsitedir({_site(below)!r})\n"
-    _write(os.path.join(_site(root), "zzz_relaunch_below.pth"), line)
+    _write(os.path.join(_site(root), _BELOW), line)
     ours, theirs = (os.fsencode(os.path.join(place, "bin")) for place in (root, below))
     for entry in os.scandir(os.path.join(below, "bin")):
         copy = os.path.join(root, "bin", entry.name)

@@ -46,6 +46,28 @@ def freeze(python: str, *, env: Mapping[str, str] | None = None) -> dict[str, st
     return packages
 
 
+def pins(folder: str) -> dict[str, str]:
+    """Return what is installed in one folder, as an installer would take it again, by name."""
+    found: dict[str, str] = {}
+    for entry in sorted(os.listdir(folder)):
+        told = _INSTALLED.match(entry)
+        if told:
+            url = _direct(read_if_there(os.path.join(folder, entry, "direct_url.json")))
+            name = canonical(told[1])
+            found[name] = f"{name} @ {url}" if url else f"{name}=={told[2]}"
+    return found
+
+
+def _direct(text: str) -> str:
+    """Return the address in a direct_url.json, with the commit that was taken."""
+    try:
+        said: dict[str, Any] = loads(text)
+        vcs = said.get("vcs_info")
+        return f"{vcs['vcs']}+{said['url']}@{vcs['commit_id']}" if vcs else str(said["url"])
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ""
+
+
 def provider(folders: Iterable[str], name: str) -> str:
     """Name the installed package that has a module or a command called `name`."""
     heads = (f"{name}/__init__.py,", f"{name}.py,", f"../../../bin/{name},")
