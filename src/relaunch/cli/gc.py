@@ -1,4 +1,7 @@
-"""`rl gc`: forget old or large trials and searches; never marked, named, running, newest ones."""
+"""`rl gc`: forget old or large trials and searches; never marked, named, running, newest ones.
+
+Environments of old revisions go by the same rules, and never one that a search still needs.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,8 @@ Examples
   rl gc --older 30d --dry-run     what would go?
   rl gc --older 30d
   rl gc --keep-size 1G            oldest first, until the journal fits
+Environments that `rl bisect` made for old revisions go by the same rules, by when
+they were used last; those that an unfinished search used stay.
 """
 
 
@@ -70,6 +75,10 @@ def _as_json(freed: Freed, *, dry_run: bool) -> dict[str, Any]:
         "searches_kept": [one for one in kept if _searches([one["id"]])],
         "swept": len(freed.plan.leftovers),
         "problem": freed.problem,
+        "environments": list(freed.environments),
+        "environment_bytes": freed.environment_bytes,
+        "checkouts": freed.checkouts,
+        "searching": freed.is_searching,
     }
 
 
@@ -96,6 +105,13 @@ def screen(freed: Freed, *, dry_run: bool) -> list[str]:
         lines.append(f"{would}: {count} ({names})")
     if plan.leftovers:
         lines.append(f"{would}: {draw.plural(len(plan.leftovers), 'leftover')} of no trial")
+    if freed.environments:
+        count = draw.plural(len(freed.environments), "environment")
+        lines.append(f"{would}: {count} of searches ({draw.size(freed.environment_bytes)})")
+    if freed.checkouts:
+        lines.append(f"{would}: {draw.plural(freed.checkouts, 'checkout')} of searches")
+    if freed.is_searching:
+        lines.append("a search runs: environments and checkouts were let alone")
     kept = [held for held in plan.stay if held.stays]
     for most, some in (
         (4, [f"#{held.id} {held.stays}" for held in kept if _trials([held.id])]),
@@ -111,10 +127,16 @@ def screen(freed: Freed, *, dry_run: bool) -> list[str]:
     lines.append(
         f"{draw.size(freed.freed_bytes)} {free}; {left}"
         f" with {draw.size(total)} {'stay' if len(plan.stay) != 1 else 'stays'}"
+        f"{_and_environments(freed)}"
     )
     if freed.problem:
         lines.append(f"the code was not packed: {freed.problem}")
     return lines
+
+
+def _and_environments(freed: Freed) -> str:
+    count = freed.kept_environments
+    return f", and {draw.plural(count, 'environment')}" if count else ""
 
 
 def ranges(ids: Sequence[str]) -> str:

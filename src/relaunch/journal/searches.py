@@ -7,6 +7,7 @@
     searches/3/end.json       the same in a few words, for a list; missing while it runs, or when
                               rl itself was killed
     searches/3/lock           held by the process that works on it
+    searches/in-use           held by all of these, and by who must have none running
 
 A probe is written at once: a kill at any moment loses none that ended, and `probes` reads all but
 a line that was cut.
@@ -26,7 +27,7 @@ from relaunch.textfile import read_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from typing import Any
+    from typing import Any, Self
 
 PREFIX = "search/"
 """What a person calls one begins so: no trial can have such a name."""
@@ -43,7 +44,7 @@ class Search:
         """Take over a folder that has its `start.json`."""
         self.path = path
         self.start = start
-        self._lock = -1
+        self._lock = self._in_use = -1
         self._spent_s = 0.0
 
     @property
@@ -175,14 +176,48 @@ class Search:
                     continue
                 os.close(fd)
                 raise JournalError(f"{self.id} is running already") from None
-            self._lock = fd
+            self._lock, self._in_use = fd, _open_in_use(os.path.dirname(self.path))
+            fcntl.flock(self._in_use, fcntl.LOCK_SH)
             return
 
     def release(self) -> None:
         """Let others have it."""
         if self._lock >= 0:
             os.close(self._lock)
-            self._lock = -1
+            os.close(self._in_use)
+            self._lock = self._in_use = -1
+
+
+class Alone:
+    """While it is held, no search begins; `is_held` is False when one runs."""
+
+    def __init__(self, home: str) -> None:
+        """Take the journal's folder."""
+        self._folder = os.path.join(home, "searches")
+        self._fd = -1
+        self.is_held = False
+
+    def __enter__(self) -> Self:
+        """Try to hold it."""
+        if not os.path.isdir(self._folder):
+            self.is_held = True
+            return self
+        self._fd = _open_in_use(self._folder)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.is_held = True
+        except BlockingIOError:
+            pass
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go."""
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
+def _open_in_use(folder: str) -> int:
+    return os.open(os.path.join(folder, "in-use"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def begin(home: str, start: dict[str, Any]) -> Search:
@@ -257,3 +292,14 @@ def newest(home: str, kinds: Collection[str]) -> Search | None:
         if search.start.get("kind") in kinds:
             return search
     return None
+
+
+def unfinished(home: str) -> list[Search]:
+    """Return the searches that may go on one day."""
+    found = []
+    for number in numbers(home):
+        try:
+            found.append(load(home, number))
+        except JournalError:
+            continue
+    return [one for one in found if one.state not in ("done", "refused")]

@@ -225,7 +225,7 @@ class ChangeSearch:
             self._run, self.book, doing=self._driver.tell_preparing, jobs=self.request.jobs
         )
 
-    def _run(self, candidate: str, folder: str, marker: str) -> Outcome:
+    def _run(self, candidate: str, folder: str, marker: str) -> tuple[Outcome, str]:
         setting = self.between.apply(frozenset(_numbers(candidate)))
         recipe = self._ladder.command(self.request.recipe, setting.wanted)
         env = {**os.environ, **recipe.env, **setting.wanted.env, **setting.env, MARKER: marker}
@@ -233,10 +233,11 @@ class ChangeSearch:
         secrets = facts.secret_values(env, self.project.settings.record.redact)
         secrets = (*secrets, *self.between.secrets)
         if setting.place is None:
-            return run_in_place(recipe, env, folder, secrets)
+            return run_in_place(recipe, env, folder, secrets), setting.wanted.python
         place = setting.place(recipe, env)
         try:
-            return run_in_place(place.recipe, place.env, folder, secrets, roots=place.roots)
+            outcome = run_in_place(place.recipe, place.env, folder, secrets, roots=place.roots)
+            return outcome, setting.wanted.python
         finally:
             place.close()
 

@@ -29,7 +29,7 @@ class _Nowhere:
 
 
 def crew_in_place(
-    run: Callable[[str, str, str], Outcome],
+    run: Callable[[str, str, str], tuple[Outcome, str]],
     book: Search,
     *,
     doing: Callable[[str, str], object],
@@ -37,7 +37,8 @@ def crew_in_place(
 ) -> Crew:
     """Let `run(candidate, folder, marker)` try candidates of a search in workers.
 
-    `doing` hears what takes long before one is run.
+    It returns the outcome, and the Python of the environment that was made for it. `doing` hears
+    what takes long before one is run.
     """
 
     def probe(_: object, candidate: str, folder: str, marker: str) -> bytes:
@@ -72,11 +73,12 @@ def run_in_place(
         writer.close()
 
 
-def _answer_of(run: Callable[[], Outcome]) -> bytes:
+def _answer_of(run: Callable[[], tuple[Outcome, str]]) -> bytes:
     """Return what a worker sends back of a run, or of why there was none."""
+    python = ""
     try:
-        outcome = run()
+        outcome, python = run()
     except RelaunchError as error:
         outcome = Outcome(exit_code=125, not_started=error.message)
     told = {"outcome": outcome_json(outcome), "rung": "", "needs": "", "runs": 1, "missing": []}
-    return dumps(told).encode("ascii")
+    return dumps({**told, "python": python}).encode("ascii")

@@ -194,14 +194,14 @@ class ReleaseSearch:
             self._run, self.book, doing=self._driver.tell_preparing, jobs=self.request.jobs
         )
 
-    def _run(self, version: str, folder: str, marker: str) -> Outcome:
+    def _run(self, version: str, folder: str, marker: str) -> tuple[Outcome, str]:
         needs = Requirements(needs=(f"{canonical(self.package)}=={version}",))
         made = self._environments.for_requirements(needs)
         wanted = Wanted(rung="", env=made.env, python=made.python)
         recipe = self._ladder.command(self.request.recipe, wanted)
         env = {**os.environ, **recipe.env, **made.env, MARKER: marker}
         secrets = facts.secret_values(env, self.project.settings.record.redact)
-        return run_in_place(recipe, env, folder, secrets)
+        return run_in_place(recipe, env, folder, secrets), made.python
 
 
 def tags_of(repo: Repository, package: str, versions: tuple[str, str]) -> tuple[str, str] | None:

@@ -156,6 +156,14 @@ def open_checkout(parent: str, top: str) -> Checkout:
     raise PlaceError(f"all {_MOST} checkouts in {parent} are in use", hint="rl log")
 
 
+def count(parent: str) -> int:
+    """Count the checkouts that there are."""
+    try:
+        return sum(name.isdigit() for name in os.listdir(parent))
+    except OSError:
+        return 0
+
+
 def sweep(parent: str) -> int:
     """Remove the checkouts that nobody holds; return how many."""
     removed = 0

@@ -158,6 +158,7 @@ class Environments:
         folder = os.path.join(self.parent, key)
         made = _complete(folder)
         if made:
+            os.utime(os.path.join(folder, "made"))  # it is in use: what is old may be removed
             return made
         if key in self._failures:
             raise self._failed(self._failures[key], folder)
