@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import World
-from tests.needs import needs
+from tests.needs import PYTHONS as INSTALLED
+from tests.needs import missing, needs
 from tests.shells import Terminal
 
 PYTHONS = ("python3.11", "python3.12", "python3.13")
@@ -333,6 +334,71 @@ def test_in_a_directory_that_is_gone_it_says_so_in_one_line(world: World, words:
     said = [line for line in done.stderr.splitlines() if line.startswith("rl: ")]
     assert said == ["rl: the current directory is gone   try: cd ~"]
     assert "internal fault" not in done.stderr
+
+
+# --- what a search among commits needs ------------------------------------------------------------
+
+
+def rungs(world: World, name: str, **env: str) -> tuple[str, list[dict[str, Any]]]:
+    """Return what a ladder stands on, and all its rungs."""
+    done = world.rl("doctor", "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    (found,) = [one for one in json.loads(done.stdout)["ladders"] if one["name"] == name]
+    return found["taken"], found["rungs"]
+
+
+def linked(world: World, *programs: str) -> str:
+    """Return a PATH on which there are these programs alone."""
+    folder = world.root / "few"
+    folder.mkdir(exist_ok=True)
+    for program in programs:
+        (folder / os.path.basename(program)).symlink_to(program)
+    return str(folder)
+
+
+def test_commits_are_checked_out_beside_a_repository_alone(world: World):
+    assert rungs(world, "commits")[0] == "checkouts beside"
+    shutil.rmtree(world.project / ".git")
+    taken, found = rungs(world, "commits")
+    assert (taken, found[0]["raise_it"]) == ("none", "run it inside a git repository")
+    path = linked(world, sys.executable)
+    assert rungs(world, "commits", PATH=path)[1][0]["raise_it"] == "install git"
+
+
+def test_the_installer_is_tried_and_what_would_be_better_is_said(world: World):
+    needs("uv")
+    git, uv = shutil.which("git"), shutil.which("uv")
+    assert git is not None
+    assert uv is not None
+    path = linked(world, git, uv)
+    real = os.path.realpath(sys.executable)
+    (world.root / "few/python").write_text(f'#!/bin/sh\nexec {real} "$@"\n')
+    (world.root / "few/python").chmod(0o755)
+    assert rungs(world, "packages", PATH=path)[0] == "uv"
+    (world.root / "few/uv").unlink()
+    (world.root / "few/uv").write_text('#!/bin/sh\ntest "$1" = --version\n')
+    (world.root / "few/uv").chmod(0o755)
+    taken, found = rungs(world, "packages", PATH=path)
+    assert taken in ("pip", "venv")  # that uv answers, and makes nothing
+    assert found[0]["raise_it"] == "pip install uv"
+    assert not found[0]["ok"]
+
+
+def test_other_pythons_are_counted(world: World):
+    env = {"PATH": linked(world, sys.executable), "PYENV_ROOT": str(world.root / "pyenv")}
+    mine = f"{sys.version_info[0]}.{sys.version_info[1]}.{sys.version_info[2]}"
+    taken, found = rungs(world, "pythons", **env)
+    assert taken == mine
+    assert "uv python install" in found[0]["raise_it"]
+    others = {version: path for version, path in INSTALLED.items() if not mine.startswith(version)}
+    for version, path in others.items():
+        (world.root / "pyenv/versions" / version / "bin").mkdir(parents=True)
+        (world.root / "pyenv/versions" / version / "bin/python").symlink_to(path)
+    if not others:
+        missing("this test counts another Python than its own")
+    taken, found = rungs(world, "pythons", **env)
+    assert taken == f"{len(others)} besides {mine}"
+    assert all(f"{version}." in found[0]["means"] for version in others)
 
 
 # --- warm relaunches ------------------------------------------------------------------------------

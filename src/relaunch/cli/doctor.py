@@ -64,9 +64,10 @@ def _advice(here: World) -> list[Advice]:
 def _report(here: World, *, as_json: bool) -> int:
     from relaunch.desk.doctor import ladders
     from relaunch.session import look_back
+    from relaunch.session.bisect.ladders import bisect_ladders
 
     look_back.here()  # says so when the current directory is gone
-    found = ladders(os.getcwd(), os.environ)
+    found = [*ladders(os.getcwd(), os.environ), *bisect_ladders(os.getcwd(), os.environ)]
     advice = [_with_version(one) for one in _advice(here)]
     if as_json:
         draw.say_json("doctor", _json(found, advice))
