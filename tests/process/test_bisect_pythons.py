@@ -131,7 +131,7 @@ def test_packages_of_the_revision_are_told_beside_those_it_inherits(both):
     assert list(used["packages"]) == ["sample"]
     assert os.path.realpath(NEWER).startswith(os.path.realpath(used["inherits"]))
     shown = bisect(both, ids[0], ids[-1], command=command)
-    assert "rebuild  uv venv -p 3." in shown
+    assert f"rebuild  uv venv -p {os.path.realpath(NEWER)} env && uv pip install -p env" in shown
     assert f"or use   {used['path']}/bin/python, which has the packages of " in shown
     plain = found(both, add_commits(both, lambda n: work(n, 2), 3), command=command)
     assert plain["environment"]["install"] == []

@@ -26,6 +26,8 @@ class Used(Record):
     rung: str = ""
     python: str = ""
     """Its version."""
+    base: str = ""
+    """The Python that it was made of: those of pyenv are not always found by their version."""
     path: str = ""
     """Where it is kept; `rl gc` removes it some day."""
     packages: Mapping[str, str] = {}
@@ -44,11 +46,11 @@ class Used(Record):
         """The commands that make it again in a folder `env`."""
         if not self.path:
             return ()
+        base = shlex.quote(self.base)
         if self.made_by == "uv":
-            first, add = f"uv venv -p {self.python} env", "uv pip install -p env"
+            first, add = f"uv venv -p {base} env", "uv pip install -p env"
         else:
-            short = ".".join(self.python.split(".")[:2])
-            first, add = f"python{short} -m venv env", "env/bin/pip install"
+            first, add = f"{base} -m venv env", "env/bin/pip install"
         pinned = " ".join(shlex.quote(one) for one in self.packages.values())
         if len(self.packages) > _MOST_ON_A_LINE and self.listed_in:
             pinned = f"-r {shlex.quote(self.listed_in)}"
@@ -76,6 +78,7 @@ def used_by(rung: str, python: str, tools: Mapping[str, str], listed_in: str) ->
     return Used(
         rung=rung,
         python=version_of(python),
+        base=os.path.realpath(python),
         path=root,
         packages=packages,
         is_built=bool(below),
