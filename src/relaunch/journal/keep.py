@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relaunch.journal.store import Journal
 
 _POINTERS = ("identities", "signatures")
-_NOT_ENTERED = ("objects", "reports", "builds")
+_NOT_ENTERED = ("objects", "reports", "builds", "environments", "checkouts")
 _YOUNG_S = 3600
 """A leftover of another host may belong to a live process: only an old one is swept."""
 
