@@ -7,7 +7,7 @@
     searches/3/end.json       the same in a few words, for a list; missing while it runs, or when
                               rl itself was killed
     searches/3/lock           held by the process that works on it
-    searches/in-use           held by all of these, and by who must have none running
+    searches.lock             held by all of these, and by who must have none running
 
 A probe is written at once: a kill at any moment loses none that ended, and `probes` reads all but
 a line that was cut.
@@ -176,7 +176,7 @@ class Search:
                     continue
                 os.close(fd)
                 raise JournalError(f"{self.id} is running already") from None
-            self._lock, self._in_use = fd, _open_in_use(os.path.dirname(self.path))
+            self._lock, self._in_use = fd, _open_in_use(os.path.dirname(os.path.dirname(self.path)))
             fcntl.flock(self._in_use, fcntl.LOCK_SH)
             return
 
@@ -193,16 +193,16 @@ class Alone:
 
     def __init__(self, home: str) -> None:
         """Take the journal's folder."""
-        self._folder = os.path.join(home, "searches")
+        self._home = home
         self._fd = -1
         self.is_held = False
 
     def __enter__(self) -> Self:
         """Try to hold it."""
-        if not os.path.isdir(self._folder):
+        if not os.path.isdir(os.path.join(self._home, "searches")):
             self.is_held = True
             return self
-        self._fd = _open_in_use(self._folder)
+        self._fd = _open_in_use(self._home)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.is_held = True
@@ -216,8 +216,8 @@ class Alone:
             os.close(self._fd)
 
 
-def _open_in_use(folder: str) -> int:
-    return os.open(os.path.join(folder, "in-use"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _open_in_use(home: str) -> int:
+    return os.open(f"{home}/searches.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def begin(home: str, start: dict[str, Any]) -> Search:
