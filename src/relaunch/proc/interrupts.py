@@ -20,12 +20,16 @@ class Interrupts:
         """Nothing is changed yet."""
         self.came = False
         self._near, self._far = -1, -1
+        self._wake_before = -1
         self._before = _signal.getsignal(_signal.SIGINT)
 
     def __enter__(self) -> Self:
         """Take the signal, unless it is ignored, as in the background of a script."""
         self._near, self._far = os.pipe()
         if self._before not in (_signal.SIG_IGN, None):
+            # Python writes there at once: a handler may come only after what we wait for.
+            os.set_blocking(self._far, False)
+            self._wake_before = _signal.set_wakeup_fd(self._far, warn_on_full_buffer=False)
             _signal.signal(_signal.SIGINT, self._take)
         return self
 
@@ -38,6 +42,7 @@ class Interrupts:
         """Let the signal do what it did before."""
         if self._before not in (_signal.SIG_IGN, None):
             _signal.signal(_signal.SIGINT, self._before)
+            _signal.set_wakeup_fd(self._wake_before)
         os.close(self._near)
         os.close(self._far)
 
@@ -49,4 +54,3 @@ class Interrupts:
         if self.came:
             raise KeyboardInterrupt
         self.came = True
-        os.write(self._far, b"!")

@@ -211,6 +211,11 @@ class _Standing:
             self._life = os.pidfd_open(pid)
         except (OSError, AttributeError):
             self._life = -1
+        # A signal that comes just before we wait would be passed on only after the wait.
+        self._wake, far = os.pipe()
+        os.set_blocking(self._wake, False)
+        os.set_blocking(far, False)
+        _signal.set_wakeup_fd(far, warn_on_full_buffer=False)
         for signal in (*_TO_GROUP, *_TO_PROGRAM):
             if _signal.getsignal(signal) != _signal.SIG_IGN:
                 _signal.signal(signal, self._pass_on)
@@ -256,19 +261,26 @@ class _Standing:
 
     def _wait_for_word(self) -> None:
         """Wait until the host says something, or the program has ended and it must say so soon."""
-        if self._life >= 0:
-            poll = select.poll()
-            poll.register(self._life, select.POLLIN)
-            poll.register(self._link.fd, select.POLLIN)
-            if self._link.fd not in dict(poll.poll()):
-                self._link.wait(_LAST_WORD_S)
+        if self._link.fd not in self._wait(self._link.fd):
+            self._link.wait(_LAST_WORD_S)
+
+    def _wait(self, *fds: int) -> set[int]:
+        """Wait until one of these is readable, or the program has ended; returns which are."""
+        poll = select.poll()
+        for fd in (self._wake, self._life, *fds):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poll.poll()}
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+            if ready - {self._wake}:
+                return ready
 
     def _end_without_host(self) -> int:
         """The host was killed: the program may go on, but nobody will know how it ends."""
         if self._life >= 0:
-            poll = select.poll()
-            poll.register(self._life, select.POLLIN)
-            poll.poll()
+            self._wait()
         else:
             while send(self._pid, 0):
                 time.sleep(0.05)

@@ -115,6 +115,7 @@ def _be_worker(work: Callable[[str], bytes], marker: str, far: int, parent: int)
         os.setsid()
         for signal in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
             _signal.signal(signal, _signal.SIG_DFL)
+        _signal.set_wakeup_fd(-1)  # it would wake our parent
         die_with_parent(_signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)

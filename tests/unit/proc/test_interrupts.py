@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import select
 import signal
@@ -28,6 +30,20 @@ def test_the_first_one_waits_to_be_seen_and_the_second_is_as_ever() -> None:
         with pytest.raises(KeyboardInterrupt):
             press()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+class PressedMeanwhile:
+    """Asked for its file it raises the signal, and no handler can run before the wait begins."""
+
+    def __init__(self) -> None:
+        self.fileno = functools.partial(ctypes.CDLL(None)["raise"], signal.SIGINT)  # returns 0
+
+
+def test_one_that_comes_just_before_the_wait_ends_the_wait() -> None:
+    with Interrupts() as interrupts:
+        ready, _, _ = select.select([interrupts], [], [PressedMeanwhile()], 10)
+        assert ready == [interrupts]
+        assert interrupts.came
 
 
 def test_where_it_is_ignored_it_stays_ignored() -> None:
