@@ -6,7 +6,8 @@ unexport PYTHONPATH
 unexport VIRTUAL_ENV
 
 PYTHON ?= python3
-JOBS ?= 2
+# Half of what tests do is to wait.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 3 / 2)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -23,7 +24,7 @@ demo: $(INSTALLED)
 
 ## test: every test; tests that drive a program that is missing say so
 test: $(READY) programs
-	$(PYTEST) -n $(JOBS)
+	$(PYTEST) -n $(JOBS) tests
 
 # Without RELAUNCH_CI=1 the tests that need torch are skipped, unless RELAUNCH_TORCH_PYTHON has it.
 ifeq ($(RELAUNCH_CI),1)
