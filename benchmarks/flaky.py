@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -188,11 +189,10 @@ def _searched(
     before, after, known = model
     even = [World(one.culprit, [1.0] * SIZE) for one in worlds]
     asked = ((str(peer), _PEER, even), (run.rl_python, _OURS, even), (run.rl_python, _OURS, worlds))
-    found = []
-    for python, program, these in asked:
-        spec = json.dumps([SIZE, these, before, after, known])
-        found.append(_asked(python, program, spec))
-    return found[0], found[1], found[2]
+    specs = [json.dumps([SIZE, these, before, after, known]) for _, _, these in asked]
+    with ThreadPoolExecutor() as pool:
+        theirs, alike, ours = pool.map(lambda one, spec: _asked(one[0], one[1], spec), asked, specs)
+    return theirs, alike, ours
 
 
 def _asked(python: str, program: str, spec: str) -> list[Searched]:
