@@ -75,6 +75,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--budget", metavar="N|TIME", help="at most so many runs now (40), or so long (30m)")
     add("--no-prior", action="store_true", help="weigh all commits alike")
     add("--no-repair", action="store_true", help="make no environments for old revisions")
+    add("--no-fork", action="store_true", help="start each probe in a fresh process")
     add("--resume", action="store_true", help="go on with the last search")
     add("--undo", nargs="?", type=int, const=1, metavar="N", help="forget the last N probes")
     add("--log", action="store_true", help="the probes of the last search")
@@ -181,6 +182,7 @@ def _request(project: Project, args: Namespace) -> Request:
         ends=args.ends, most_runs=runs, most_s=most_s, confirm=args.confirm, build=args.build,
         build_timeout_s=build_limit, rebuild=args.rebuild,
         files=tuple(args.files), prior=not args.no_prior, repair=not args.no_repair,
+        fork=not args.no_fork,
         never_fails_before=args.never_fails_before, always_fails_after=args.always_fails_after,
         always_fails_before=args.always_fails_before, never_fails_after=args.never_fails_after,
     )  # fmt: skip
@@ -468,6 +470,7 @@ def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
         "runs": found.runs,
         "search_runs": found.search_runs,
         "builds": found.builds,
+        "forked": found.forked,
         "seconds": found.seconds,
         "others": dict(found.others),
         "environment": {

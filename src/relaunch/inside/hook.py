@@ -15,6 +15,8 @@ import time
 _directory = os.environ.get("RELAUNCH_HOOK", "")
 _src = os.environ.get("RELAUNCH_SRC", "")
 _probe = os.environ.get("RELAUNCH_PROBE", "")
+_imported = os.environ.get("RELAUNCH_IMPORTED", "")
+_fork = os.environ.get("RELAUNCH_FORK", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
@@ -33,6 +35,8 @@ def start():
     atexit.register(_at_exit)
     if sys.version_info >= (3, 8):
         _watch_threads()
+    if _fork and sys.version_info >= (3, 11):
+        _be_forked()
     # Only this process is the one-liner; what it starts is not.
     if os.environ.pop("RELAUNCH_LINE", "") and sys.version_info >= (3, 8):
         _load("oneliner").start()
@@ -53,6 +57,16 @@ def start():
         _load("probe.begin").begin(_probe)
     elif _probe:
         _report()["too_old"](os.path.dirname(_probe))
+
+
+def _be_forked():
+    """Wait until the program is wanted; what comes back is a fork, which is the program."""
+    global _directory, _started, _imported
+    try:
+        _directory = _load("forks.serve").serve(_fork)
+    except BaseException:
+        os._exit(125)
+    _started, _imported = _now(), ""
 
 
 def _talk():
@@ -121,6 +135,8 @@ def _at_exit():
             _report()["exiting"]()
         if error is not None and not hasattr(sys, "_relaunch_kept"):  # the plugin of pytest did
             _keep(error, "")
+        if _imported and _directory and sys.version_info >= (3, 11):
+            _load("forks.noted").write(_directory, _imported.split(os.pathsep))
     except BaseException:
         pass
     _debug(error)

@@ -94,11 +94,20 @@ class Search:
         """Take the last probes back; returns them, the last one first."""
         probes = self.probes()
         kept, gone = probes[: len(probes) - count], probes[len(probes) - count :]
-        text = "".join(f"{dumps(probe)}\n" for probe in kept)
-        write_file(os.path.join(self.path, "probes.jsonl"), text.encode("ascii"))
+        self._rewrite(kept)
         self.reopen()
         self.finish({"stopped": "some probes were taken back", "runs": len(kept)})
         return gone[::-1]
+
+    def drop_forked(self) -> None:
+        """Mark the probes that were forked: they are not believed any more."""
+        self._rewrite(
+            [{**one, "dropped": True} if one.get("forked") else one for one in self.probes()]
+        )
+
+    def _rewrite(self, probes: list[dict[str, Any]]) -> None:
+        text = "".join(f"{dumps(probe)}\n" for probe in probes)
+        write_file(os.path.join(self.path, "probes.jsonl"), text.encode("ascii"))
 
     def keep(self, name: str, value: dict[str, Any]) -> None:
         """Keep what was costly to learn, by a name."""

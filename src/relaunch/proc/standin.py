@@ -88,7 +88,10 @@ class Link:
             files = b"".join(fd.to_bytes(4, "little") for fd in fds)
             rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)]
             sent = self._socket.sendmsg([data], rights)
-        self._socket.sendall(data[sent:])
+        if sent < len(
+            data
+        ):  # to send nothing would still fail where the host has answered and left
+            self._socket.sendall(data[sent:])
 
     def receive(self) -> dict[str, Any] | None:
         """Wait for one message; None when the host is gone."""

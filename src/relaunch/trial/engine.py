@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from relaunch.proc.supervise import Ended
     from relaunch.recipe import Recipe
+    from relaunch.trial.launch.forks import Fork, Forked
     from relaunch.trial.launch.warm import Launched
     from relaunch.trial.place.reset import ResetResult, ResetStep
 
@@ -47,6 +48,8 @@ class World(Record):
     secrets: tuple[bytes, ...] = ()
     quiet: bool = False
     """Record the output without passing it on."""
+    fork: Fork | None = None
+    """What has the libraries of the program imported, and forks it; nothing is passed on then."""
     warm_identity: str = ""
     """Stands for the environment and what is installed; only for warm runs."""
     warm_roots: tuple[str, ...] = ()
@@ -66,6 +69,8 @@ class Result(Record):
     """The program's last output did not end its line."""
     written: tuple[str, ...] = ()
     """Files that a warm program told it wrote."""
+    forked: Forked | None = None
+    """From what it was forked, if it was."""
 
 
 def run_trial(
@@ -78,7 +83,8 @@ def run_trial(
 ) -> Result:
     """Run one trial to its end. The user's failure is an outcome; nothing is raised for it.
 
-    `launched` hears which way a warm run takes, before any of its output is shown.
+    `launched` hears which way a warm run takes, before any of its output is shown. Only one that is
+    to be forked may have to be run in another way, and raises NotForked.
     """
     steps: tuple[ResetStep, ...] = ()
     if recipe.resets:
@@ -98,9 +104,15 @@ def run_trial(
     redactor = Redactor(watch.chunk, world.secrets)
     chunk = redactor.chunk if world.secrets else watch.chunk
     way: Launched | None = None
+    forked: Forked | None = None
     try:
         if recipe.warm:
             ended, way = _run_warm(recipe, world, chunk, launched)
+        elif world.fork is not None:
+            from relaunch.trial.launch.forks import run_forked
+
+            env = _program_env(world, recipe)
+            ended, forked = run_forked(recipe, env, world.fork, chunk, world.reports)
         else:
             ended = supervise(
                 recipe.argv,
@@ -120,7 +132,9 @@ def run_trial(
     if way is not None:
         outcome = _as_launched(outcome, way)
     written = way.written if way else ()
-    return Result(outcome=outcome, resets=steps, in_line=watch.in_line, written=written)
+    return Result(
+        outcome=outcome, resets=steps, in_line=watch.in_line, written=written, forked=forked
+    )
 
 
 def _run_warm(

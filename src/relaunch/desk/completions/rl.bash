@@ -152,7 +152,7 @@ _rl() {
         esac
         ;;
     bisect)
-        options='-h --help --good --bad --release --deps --set --here --keep -j --jobs --timeout --match --env --build --build-timeout --rebuild --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --resume --undo --log --json --color --'
+        options='-h --help --good --bad --release --deps --set --here --keep -j --jobs --timeout --match --env --build --build-timeout --rebuild --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --no-fork --resume --undo --log --json --color --'
         if [[ $cur != -* && ${COMP_WORDS[COMP_CWORD-2]} == --set ]]; then values=sets; fi
         case $prev in
         --good) values='text' ;;

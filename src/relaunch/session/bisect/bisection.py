@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from relaunch.history.line import first_parents, inside_merge, touched
@@ -14,6 +15,7 @@ from relaunch.search.line import Side
 from relaunch.session.bisect.build import MOST_BYTES, Build
 from relaunch.session.bisect.crew import Crew
 from relaunch.session.bisect.driver import Driver
+from relaunch.session.bisect.forks import Forks
 from relaunch.session.bisect.hunt import Hunt, NotReproduced
 from relaunch.session.bisect.oracle import Oracle
 from relaunch.session.bisect.rebuild import Used, used_by
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from relaunch.session.bisect.crew import Launcher
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.project import Project
+    from relaunch.trial.launch.forks import Fork
+    from relaunch.trial.place.checkout import Checkout
 
 _INSTALL_S = 600.0
 """What making one environment may take."""
@@ -76,7 +80,12 @@ class Bisection:
         self.book = searches.take_up(project.home.journal, self._start, resume)
         self.oracle = self._oracle()
         self.driver = Driver(
-            request, self.book, launcher=launcher or self._crew, describe=self._describe, tell=tell
+            request,
+            self.book,
+            launcher=launcher or self._crew,
+            describe=self._describe,
+            tell=tell,
+            may_fork=launcher is None and self._may_fork,
         )
 
     def _start(self) -> dict[str, Any]:
@@ -251,6 +260,7 @@ class Bisection:
             runs=driver.runs,
             search_runs=driver.search_runs,
             builds=driver.builds,
+            forked=driver.forked,
             seconds=driver.sitting.spent_s,
             others=driver.others(found.hunt),
         )
@@ -269,13 +279,41 @@ class Bisection:
         sweep(self._checkouts)  # what a killed search left
         self._builds.begin()
         return Crew(
-            self.oracle.probe,
+            self._probe if self._may_fork else self.oracle.probe,
             place=lambda: open_checkout(self._checkouts, self.repo.top),
             doing=self.driver.tell_preparing,
             learnt=lambda one: self.oracle.ladder.learn(one.needs, one.rung, one.extra),
             jobs=max(1, self.request.jobs),
             outputs=os.path.join(self.book.path, "probes"),
+            forks=Forks(os.path.join(self.book.path, "forks"), self.repo.top)
+            if self._may_fork
+            else None,
         )
+
+    @property
+    def _may_fork(self) -> bool:
+        """Whether probes may begin with their imports done: the answer is then run afresh."""
+        request = self.request
+        is_rare = (
+            request.never_fails_before
+            or request.always_fails_after
+            or request.always_fails_before
+            or request.never_fails_after
+            or request.ends > 1
+        )
+        return request.fork and request.confirm > 0 and not is_rare and sys.platform == "linux"
+
+    def _probe(
+        self,
+        checkout: Checkout,
+        commit: str,
+        folder: str,
+        marker: str,
+        fork: Fork | None,
+        is_noted: bool,
+    ) -> bytes:
+        oracle = self.oracle.but(fork=fork, is_noted=is_noted)
+        return oracle.probe(checkout, commit, folder, marker)
 
     def _allow_other_pythons(self) -> None:
         self.oracle.ladder.may_change_python = True

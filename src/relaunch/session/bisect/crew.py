@@ -12,6 +12,7 @@ from relaunch.jsontext import loads
 from relaunch.outcome import Outcome
 from relaunch.proc import workers
 from relaunch.record import Record
+from relaunch.session.bisect.forks import way_of
 from relaunch.session.past import outcome_of
 
 TYPE_CHECKING = False
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from _typeshed import HasFileno
+
+    from relaunch.session.bisect.forks import Forks
 
     class Launcher(Protocol):
         """Runs probes, several at once."""
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
         def start(self, candidate: str) -> None: ...
         def wait(self, seconds: float | None, also: Sequence[HasFileno] = ()) -> list[Probe]: ...
         def cancel(self, candidate: str) -> None: ...
+        def start_forked(self, candidate: str) -> None: ...  # in a fork, where there can be one
+        def stop_forking(self) -> None: ...
         def close(self) -> None: ...
 
 
@@ -60,6 +65,12 @@ class Probe(Record):
     """Packages in it that the requirements do not name."""
     outgrown: bool = False
     """Another Python might run it, and none was to be tried yet."""
+    is_forked: bool = False
+    """It began with its imports done."""
+    is_doubtful: bool = False
+    """Nobody knows how it ended."""
+    not_forked: str = ""
+    """Why it was a fresh process after all."""
 
 
 class Crew:
@@ -67,20 +78,23 @@ class Crew:
 
     def __init__(
         self,
-        probe: Callable[[Any, str, str, str], bytes],
+        probe: Callable[..., bytes],
         *,
         place: Callable[[], Any],
         learnt: Callable[[Probe], object],
         doing: Callable[[str, str], object],
         jobs: int,
         outputs: str,
+        forks: Forks | None = None,
     ) -> None:
         """Let `probe(place, candidate, folder, marker)` run in workers.
 
         A `place` is made for each worker, and closed at the end. What a probe writes goes to its
         folder in `outputs`. `learnt` hears of those that an environment helped, `doing`
-        what takes long before a candidate is run, and nothing when that is over.
+        what takes long before a candidate is run, and nothing when that is over. With `forks`, a
+        probe also gets who forks in the place, or None, and whether to note imports.
         """
+        self._forks = forks
         self._probe = probe
         self._make_place = place
         self._learnt = learnt
@@ -103,12 +117,24 @@ class Crew:
         return [candidate for candidate, *_ in self._busy]
 
     def start(self, candidate: str) -> None:
-        """Probe a candidate."""
+        """Probe a candidate, in a fresh process."""
+        self._start(candidate, is_forked=False)
+
+    def start_forked(self, candidate: str) -> None:
+        """Probe a candidate, in a fork of a process that has its imports, where there is one."""
+        self._start(candidate, is_forked=True)
+
+    def _start(self, candidate: str, *, is_forked: bool) -> None:
         place = self._place_for(candidate)
         self._count += 1
         folder = os.path.join(self._outputs, f"{self._count:04d}-{candidate[:12]}")
         os.makedirs(folder, mode=0o700)
-        worker = workers.Worker(lambda marker: self._probe(place, candidate, folder, marker))
+        words = [place, candidate, folder]
+        more = []
+        if self._forks is not None:
+            fork = self._forks.fork_in(place) if is_forked else None
+            more = [fork, self._forks.is_noting(place)]
+        worker = workers.Worker(lambda marker: self._probe(*words, marker, *more))
         self._busy.append((candidate, worker, place, folder))
 
     def _place_for(self, candidate: str) -> Any:
@@ -137,8 +163,26 @@ class Crew:
             probe = _probe(candidate, answer, time.monotonic() - worker.began, folder)
             if probe.rung and probe.helped and not probe.outcome.not_started:
                 self._learnt(probe)
-            found.append(probe)
+            found.append(self._with_way(probe, place, answer))
         return found
+
+    def _with_way(self, probe: Probe, place: Any, answer: bytes) -> Probe:
+        """Say whether a probe was forked, and learn how the next ones can be."""
+        if self._forks is None or not answer:
+            return probe
+        way = way_of(loads(answer.decode("ascii")))
+        note = self._forks.learn(place, way)
+        return probe.but(
+            is_forked=way.forked is not None,
+            is_doubtful=way.forked is not None and way.forked.is_doubtful,
+            not_forked=way.why,
+            notes=(*probe.notes, note) if note else probe.notes,
+        )
+
+    def stop_forking(self) -> None:
+        """Use fresh processes only from now on."""
+        if self._forks is not None:
+            self._forks.give_up("a fork showed something else than a fresh process")
 
     def cancel(self, candidate: str) -> None:
         """End the probe of a candidate: it can tell nothing any more."""
@@ -154,6 +198,8 @@ class Crew:
         """End all that runs."""
         for candidate in self.running:
             self.cancel(candidate)
+        if self._forks is not None:
+            self._forks.close()
         for place in self._idle:
             place.close()
         self._idle.clear()

@@ -11,6 +11,7 @@ from math import ceil, log2
 from relaunch.errors import RelaunchError
 from relaunch.journal.searches import INTERRUPTED
 from relaunch.proc.interrupts import Interrupts
+from relaunch.record import Record
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
 from relaunch.session.bisect.hunt import NotReproduced, hunt_of
@@ -40,6 +41,18 @@ class NothingYet(RelaunchError):
     """It was stopped before there was anything to tell."""
 
 
+class Contradicted(Exception):
+    """A fork and a fresh process showed different things: what forks showed is not believed."""
+
+
+class Seen(Record):
+    """What one run of a candidate showed."""
+
+    outcome: Outcome
+    seconds: float
+    is_forked: bool = False
+
+
 class Driver:
     """What has been seen of each candidate, and how more is learnt."""
 
@@ -51,12 +64,19 @@ class Driver:
         launcher: Callable[[], Launcher],
         describe: Callable[[str], tuple[str, str]],
         tell: Callable[[Event], object],
+        may_fork: bool = False,
     ) -> None:
-        """Begin with what the journal knows; `describe` gives a candidate's name and title."""
+        """Begin with what the journal knows; `describe` gives a candidate's name and title.
+
+        `may_fork`: the launcher can start probes with their imports done.
+        """
         self.request = request
         self.book = book
-        self.seen: dict[str, list[tuple[Outcome, float]]] = {}
-        self.runs = self.search_runs = self.builds = 0
+        self.seen: dict[str, list[Seen]] = {}
+        self.runs = self.search_runs = self.builds = self.forked = 0
+        self._may_fork = may_fork
+        self._again: list[str] = []
+        """What a fork left in doubt, to be run afresh."""
         self._noted: set[str] = set()
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self.weigher: Weigher | None = None
@@ -71,9 +91,18 @@ class Driver:
         self._describe = describe
         self._tell = tell
         for probe in book.probes():
+            self.forked += probe.get("forked", False)
             if probe.get("instead"):
                 self._set_aside(probe["commit"])
-            self._remember(probe["commit"], outcome_of(probe["outcome"]), probe["seconds"])
+            if probe.get("dropped"):
+                self._may_fork = False
+            else:
+                seen = Seen(
+                    outcome=outcome_of(probe["outcome"]),
+                    seconds=probe["seconds"],
+                    is_forked=probe.get("forked", False),
+                )
+                self._remember(probe["commit"], seen)
             if probe.get("outgrown"):
                 self._outgrown.add(probe["commit"])
             self.runs += probe["runs"]
@@ -151,7 +180,7 @@ class Driver:
         return True
 
     def _set_aside(self, end: str) -> None:
-        self._replaced[end] = [outcome for outcome, _ in self.seen.pop(end, ())]
+        self._replaced[end] = [one.outcome for one in self.seen.pop(end, ())]
 
     def _check_hunt(self, hunt: Hunt, passing: str, names: tuple[str, str]) -> None:
         """Refuse to hunt what the end that passes showed too, before another Python helped it."""
@@ -171,7 +200,7 @@ class Driver:
 
     def _typical(self, candidate: str, *, is_new: bool) -> Outcome:
         """Return the outcome that an end stands for: where it may fail at times, a failure."""
-        outcomes = [outcome for outcome, _ in self.seen[candidate]]
+        outcomes = [one.outcome for one in self.seen[candidate]]
         failed = [one for one in outcomes if not one.passed]
         passed = [one for one in outcomes if one.passed]
         request = self.request
@@ -187,52 +216,131 @@ class Driver:
     ) -> tuple[LineSearch, str]:
         """Search among candidates, the first of which is the old end; says why it was stopped."""
         places = {candidate: place for place, candidate in enumerate(ids)}
+        stopped = ""
+        while True:
+            search = self._begun(hunt, places, prior)
+            try:
+                if ids[0] not in self.seen:
+                    self.probe_once(hunt, ids[0])
+                    _learn(search, 0, hunt, self.seen[ids[0]][-1].outcome)
+                self._drive(search, places, hunt, inside)
+                self._see_afresh(search, places, hunt)
+            except Contradicted:
+                continue
+            except Stopped as stop:
+                stopped = str(stop)
+            return search, stopped
+
+    def _begun(self, hunt: Hunt, places: dict[str, int], prior: Sequence[float]) -> LineSearch:
+        """Return a search that knows all that was seen."""
         search = LineSearch(
             prior,
             rates=self._rates(hunt),
             confidence=self.request.confidence,
             confirmations=self.request.confirm,
         )
-        for candidate, outcomes in self.seen.items():
+        for candidate, runs in self.seen.items():
             if candidate in places:
-                for outcome, _ in outcomes:
-                    _learn(search, places[candidate], hunt, outcome)
-        stopped = ""
-        try:
-            if ids[0] not in self.seen:
-                self.probe_once(hunt, ids[0])
-                _learn(search, 0, hunt, self.seen[ids[0]][-1][0])
-            self._drive(search, places, hunt, inside)
-        except Stopped as stop:
-            stopped = str(stop)
-        return search, stopped
+                for one in runs:
+                    if not one.is_forked or hunt.side_of(one.outcome) is not Side.OTHER:
+                        _learn(search, places[candidate], hunt, one.outcome)
+        return search
 
     def _drive(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> None:
         ids = list(places)
         while True:
             self._check_budget()
+            while self._again and self.launcher.free:
+                self.launcher.start(self._again.pop(0))
             running = [places[one] for one in self.launcher.running if one in places]
             wanted = search.propose(self.launcher.free, running) if self.launcher.free else []
             for place in wanted:
-                self.launcher.start(ids[place])
+                self._start(ids[place], search)
             self._tell(self._state(search, places, hunt, inside))
             if not self.launcher.running:
                 return
-            for probe in self._wait(search):
+            probes = self._wait(search)
+            for probe in probes:
                 again = search.is_steady and probe.candidate in self.seen
                 self.search_runs += not (search.is_confirming or again)
                 self._note(probe, hunt)
-                _learn(search, places[probe.candidate], hunt, probe.outcome)
+            for probe in probes:
+                if self._is_believed(probe, hunt):
+                    _learn(search, places[probe.candidate], hunt, probe.outcome)
             for candidate in [*self.launcher.running]:
                 if search.is_useless(places[candidate]):
                     self.launcher.cancel(candidate)
 
     def probe_once(self, hunt: Hunt, candidate: str) -> Side:
-        """Run a candidate unless it was run before."""
-        if candidate not in self.seen:
+        """Run a candidate, unless it was run before in a process of its own."""
+        if not self._is_fresh(candidate):
             self._run_all([candidate])
             self.search_runs += 1
-        return hunt.side_of(self.seen[candidate][-1][0])
+            if self._is_contradicted(candidate, hunt):
+                self._drop_forks()
+        return hunt.side_of(self.seen[candidate][-1].outcome)
+
+    # --- forks, of which nothing is believed that a fresh process would not show
+
+    def _start(self, candidate: str, search: LineSearch) -> None:
+        """Run a candidate; in a fork where it is the first look at it, and not the last."""
+        launcher = self.launcher
+        is_first = candidate not in self.seen and candidate not in launcher.running
+        if self._may_fork and is_first and search.is_steady and not search.is_confirming:
+            launcher.start_forked(candidate)
+        else:
+            launcher.start(candidate)
+
+    def _is_fresh(self, candidate: str) -> bool:
+        return any(not one.is_forked for one in self.seen.get(candidate, ()))
+
+    def _is_believed(self, probe: Probe, hunt: Hunt) -> bool:
+        """Tell whether to learn from a probe now; what is in doubt is run afresh at once."""
+        if self._is_contradicted(probe.candidate, hunt):
+            self._drop_forks()
+            raise Contradicted
+        if not probe.is_forked:
+            return True
+        if not self._may_fork:  # it was on its way when forks were dropped
+            return False
+        if probe.is_doubtful or hunt.side_of(probe.outcome) is Side.OTHER:
+            self._again.append(probe.candidate)
+            return False
+        return True
+
+    def _is_contradicted(self, candidate: str, hunt: Hunt) -> bool:
+        runs = self.seen.get(candidate, ())
+        forked = {hunt.side_of(one.outcome) for one in runs if one.is_forked}
+        fresh = {hunt.side_of(one.outcome) for one in runs if not one.is_forked}
+        return bool(forked and fresh and forked != fresh)
+
+    def _drop_forks(self) -> None:
+        """Believe no fork any more, and run no others."""
+        self._may_fork = False
+        self._again.clear()
+        self.launcher.stop_forking()
+        self.book.drop_forked()
+        for candidate, runs in [*self.seen.items()]:
+            fresh = [one for one in runs if not one.is_forked]
+            if fresh:
+                self.seen[candidate] = fresh
+            else:
+                del self.seen[candidate]
+        text = "a run with its imports done showed something else than a fresh one: all run afresh"
+        self._tell(Noted(text=text))
+
+    def _see_afresh(self, search: LineSearch, places: dict[str, int], hunt: Hunt) -> None:
+        """Run in fresh processes what the answer rests on, where only forks have shown it."""
+        ids = list(places)
+        low = max(search.posterior.old, default=0)
+        high = min(search.posterior.new, default=search.size)
+        for candidate in (ids[low], ids[high]) if search.is_steady else ():
+            if candidate in self.seen and not self._is_fresh(candidate):
+                self._run_all([candidate])
+                _learn(search, places[candidate], hunt, self.seen[candidate][-1].outcome)
+                if self._is_contradicted(candidate, hunt):
+                    self._drop_forks()
+                    raise Contradicted
 
     def _rates(self, hunt: Hunt) -> Rates:
         """Say what is known of how often it fails, in terms of the new behaviour."""
@@ -297,9 +405,13 @@ class Driver:
                 "outgrown": probe.outgrown,
                 "instead": instead,
                 "folder": os.path.relpath(probe.folder, self.book.path),
+                **_told_of_fork(probe, is_dropped=probe.is_forked and not self._may_fork),
             }
         )
-        self._remember(probe.candidate, probe.outcome, probe.seconds)
+        self.forked += probe.is_forked
+        seen = Seen(outcome=probe.outcome, seconds=probe.seconds, is_forked=probe.is_forked)
+        if not probe.is_doubtful and (self._may_fork or not probe.is_forked):
+            self._remember(probe.candidate, seen)
         if hunt is not None:
             name, title = self._describe(probe.candidate)
             side = hunt.side_of(probe.outcome)
@@ -314,8 +426,8 @@ class Driver:
                 )
             )
 
-    def _remember(self, candidate: str, outcome: Outcome, seconds: float) -> None:
-        self.seen.setdefault(candidate, []).append((outcome, seconds))
+    def _remember(self, candidate: str, seen: Seen) -> None:
+        self.seen.setdefault(candidate, []).append(seen)
 
     def _check_budget(self) -> None:
         self.sitting.check_runs(self.runs - self._before)
@@ -323,7 +435,7 @@ class Driver:
 
     def _seconds(self) -> float:
         """Return what a probe takes, on average."""
-        every = [seconds for outcomes in self.seen.values() for _, seconds in outcomes]
+        every = [one.seconds for runs in self.seen.values() for one in runs]
         return sum(every) / len(every) if every else 0.0
 
     # --- telling
@@ -334,8 +446,8 @@ class Driver:
 
     def _state(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> State:
         sides = {
-            places[one]: hunt.side_of(outcomes[-1][0])
-            for one, outcomes in self.seen.items()
+            places[one]: hunt.side_of(runs[-1].outcome)
+            for one, runs in self.seen.items()
             if one in places
         }
         chances = search.posterior.chances
@@ -356,18 +468,29 @@ class Driver:
 
     def shown(self, hunt: Hunt, candidate: str, side: Side) -> Outcome | None:
         """Return an outcome of a candidate on that side of the change."""
-        outcomes = [outcome for outcome, _ in self.seen.get(candidate, ())]
+        runs = sorted(self.seen.get(candidate, ()), key=lambda one: one.is_forked)
+        outcomes = [one.outcome for one in runs]
         return next((one for one in outcomes if hunt.side_of(one) is side), None)
 
     def others(self, hunt: Hunt) -> dict[str, int]:
         """Count the other failures on the way."""
         found: dict[str, int] = {}
-        for outcomes in self.seen.values():
-            outcome = outcomes[-1][0]
+        for runs in self.seen.values():
+            outcome = runs[-1].outcome
             if hunt.side_of(outcome) is Side.OTHER:
                 title = outcome.signature.title if outcome.signature else outcome.not_started
                 found[title] = found.get(title, 0) + 1
         return found
+
+
+def _told_of_fork(probe: Probe, *, is_dropped: bool) -> dict[str, Any]:
+    """Return what the journal keeps of how a probe was started."""
+    found: dict[str, Any] = {"forked": True} if probe.is_forked else {}
+    if is_dropped or probe.is_doubtful:
+        found["dropped"] = True
+    if probe.not_forked:
+        found["not_forked"] = probe.not_forked
+    return found
 
 
 def _learn(search: LineSearch, place: int, hunt: Hunt, outcome: Outcome) -> None:

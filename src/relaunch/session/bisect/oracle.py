@@ -6,7 +6,7 @@ import os
 import time
 
 from relaunch.errors import PlaceError, RelaunchError
-from relaunch.inside.protocol import EXECUTED
+from relaunch.inside.protocol import EXECUTED, IMPORTED, hooked_env
 from relaunch.journal.output import OutputWriter
 from relaunch.jsontext import dumps
 from relaunch.outcome import Outcome
@@ -15,10 +15,12 @@ from relaunch.record import Record
 from relaunch.session import facts
 from relaunch.session.bisect import repair
 from relaunch.session.bisect.build import Building, Surroundings
+from relaunch.session.bisect.forks import Way
 from relaunch.session.bisect.outgrown import outgrown
 from relaunch.session.past import outcome_json
 from relaunch.textfile import read_if_there
 from relaunch.trial.engine import World, run_trial
+from relaunch.trial.launch.forks import NotForked, Start, read_noted
 from relaunch.trial.place.source import source_env
 from relaunch.trial.redact import forms
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
     from relaunch.recipe import Recipe
     from relaunch.session.bisect.build import Build
+    from relaunch.trial.engine import Result
+    from relaunch.trial.launch.forks import Fork
     from relaunch.trial.place.checkout import Checkout
     from relaunch.trial.place.requirements import Requirements
 
@@ -61,6 +65,7 @@ class Tried(Record):
     """Packages that were added to what the revision states."""
     outgrown: bool = False
     """Another Python might run it, and none was to be tried yet."""
+    way: Way = Way()
 
 
 class _Here(Record):
@@ -95,6 +100,10 @@ class Oracle(Record):
     repairs: bool = True
     when: Callable[[str], float] = lambda _: time.time()
     """Says when a commit was made."""
+    fork: Fork | None = None
+    """What has the imports of the command, if it is to be forked."""
+    is_noted: bool = False
+    """The command is to tell what it imports."""
 
     def probe(self, checkout: Checkout, commit: str, folder: str, marker: str) -> bytes:
         """Run it at a commit; what it wrote goes to `folder`. Returns JSON."""
@@ -118,6 +127,7 @@ class Oracle(Record):
             "missing": [*checkout.missing],
             "build_s": sum(one.building.ran_s for one in tries),
             "notes": sorted({one.building.note for one in tries if one.building.note}),
+            **best.way.told(),
         }
         return dumps(answer).encode("ascii")
 
@@ -221,9 +231,9 @@ class Oracle(Record):
         building = self._built(here, wanted, prepare)
         if building.failed:
             outcome = Outcome(exit_code=125, not_started=building.failed)
-            words = repair.words_of(outcome)
+            words, way = repair.words_of(outcome), Way()
         else:
-            outcome, words = self._run(here, wanted)
+            outcome, words, way = self._run(here, wanted)
         return Tried(
             outcome=outcome,
             rung=rung,
@@ -231,6 +241,7 @@ class Oracle(Record):
             needs=here.needs.digest,
             building=building,
             words=words,
+            way=way,
         )
 
     def _put(self, checkout: Checkout, commit: str) -> None:
@@ -262,28 +273,34 @@ class Oracle(Record):
         )
         return self.build.made(around, anew)
 
-    def _run(self, here: _Here, wanted: repair.Wanted) -> tuple[Outcome, str]:
-        """Run it; returns the outcome, and what the failure says of itself."""
+    def _run(self, here: _Here, wanted: repair.Wanted) -> tuple[Outcome, str, Way]:
+        """Run it, in a fork where there is one for it.
+
+        Returns the outcome, what the failure says of itself, and which way was taken.
+        """
         env = self._env(here.checkout, wanted, here.marker)
-        secrets = forms(facts.secret_values(env, self.redact))
+        recipe = self.ladder.command(self._recipe(here.checkout), wanted)
         reports = os.path.join(here.folder, "reports")
-        os.makedirs(reports, mode=0o700, exist_ok=True)
-        writer = OutputWriter(here.folder)
-        said = bytearray()
-
-        def record(when: float, stream: int, data: bytes) -> None:
-            writer.chunk(when, stream, data)
-            said.extend(data)
-            del said[:-_TAIL]
-
-        project = (here.checkout.path,)
+        project, secrets = (here.checkout.path,), forms(facts.secret_values(env, self.redact))
         world = World(env=env, reports=reports, project=project, secrets=secrets, quiet=True)
-        try:
-            recipe = self.ladder.command(self._recipe(here.checkout), wanted)
-            outcome = run_trial(recipe, world, record=record).outcome
-        finally:
-            writer.close()
-        return outcome, _words(outcome, bytes(said))
+        why = NotForked("")
+        if self.fork is not None and wanted.rung == repair.PLAIN and not recipe.resets:
+            try:
+                result, words = _recorded(recipe, world.but(fork=self.fork), here.folder)
+                return result.outcome, words, Way(forked=result.forked)
+            except NotForked as error:
+                why = error
+        is_noted = self.is_noted and wanted.rung == repair.PLAIN
+        if is_noted:
+            roots = os.pathsep.join((here.checkout.path, self.top))
+            world = world.but(env={**env, IMPORTED: roots})
+        result, words = _recorded(recipe, world, here.folder)
+        way = Way(why=str(why), for_good=why.for_good)
+        if is_noted:
+            env = hooked_env(world.env, reports)
+            start = Start(argv=recipe.argv, cwd=recipe.cwd, env=env)
+            way = way.but(start=start, noted=read_noted(reports, os.getpid()))
+        return result.outcome, words, way
 
     def _recipe(self, checkout: Checkout) -> Recipe:
         words = tuple(self._moved(word, checkout) for word in self.recipe.argv)
@@ -313,6 +330,24 @@ class Oracle(Record):
         except PlaceError:  # no package there: nothing to lead imports to
             return env
         return {**env, **changes}
+
+
+def _recorded(recipe: Recipe, world: World, folder: str) -> tuple[Result, str]:
+    """Run a trial, and keep what it writes; also returns what a failure says of itself."""
+    os.makedirs(world.reports, mode=0o700, exist_ok=True)
+    writer = OutputWriter(folder)
+    said = bytearray()
+
+    def record(when: float, stream: int, data: bytes) -> None:
+        writer.chunk(when, stream, data)
+        said.extend(data)
+        del said[:-_TAIL]
+
+    try:
+        result = run_trial(recipe, world, record=record)
+    finally:
+        writer.close()
+    return result, _words(result.outcome, bytes(said))
 
 
 def _words(outcome: Outcome, said: bytes) -> str:

@@ -21,7 +21,7 @@ KIND, RELEASES, CHANGES = "bisect", "releases", "changes"
 _MOST_TRIALS = 500
 _SWITCHES = (
     "never_fails_before", "always_fails_after", "always_fails_before", "never_fails_after", "prior",
-    "repair", "rebuild",
+    "repair", "rebuild", "fork",
 )  # fmt: skip
 _PLAIN = (
     "good", "bad", "jobs", "confidence", "ends", "most_runs", "most_s", "confirm", "build",

@@ -43,6 +43,8 @@ class Request(Record):
     """Files of the tree that are put into each checkout."""
     repair: bool = True
     """Make environments for revisions that need other packages."""
+    fork: bool = True
+    """Let probes begin with their imports done, where that is as good."""
 
 
 class Began(Record):
@@ -121,6 +123,8 @@ class Found(Record):
     search_runs: int = 0
     """Those that were needed besides both ends and confirmations."""
     builds: int = 0
+    forked: int = 0
+    """Runs that began with their imports done."""
     seconds: float = 0.0
     stopped: str = ""
     """Why it ended before it was sure: interrupted, out of runs or time."""
