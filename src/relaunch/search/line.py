@@ -99,6 +99,10 @@ class LineSearch:
         self.posterior = Posterior(flattened(prior), rates or Rates(steady=True))
         self.others: dict[int, str] = {}
         """Candidates that showed something else, and what."""
+        self._told_apart = 0
+        """How many candidates were run, whatever they showed, since the first that told nothing."""
+        self._odds_of_stretches = 1.0
+        """That what tells nothing comes in stretches, against that it is scattered about."""
         self.runs = 0
 
     # --- learning
@@ -106,6 +110,7 @@ class LineSearch:
     def learn(self, place: int, side: Side, key: str = "") -> None:
         """Take what one run showed; `key` tells one other failure from another."""
         self.runs += 1
+        self._learn_of_others(place, side)
         if side is Side.OTHER:
             self.others[place] = key
             return
@@ -113,6 +118,20 @@ class LineSearch:
         self.posterior.learn(place, is_new=side is Side.NEW)
         if self.posterior.is_impossible:
             self.posterior.doubt()
+
+    def _learn_of_others(self, place: int, side: Side) -> None:
+        """See which of two guesses foretold it better: stretches of others, or others anywhere."""
+        if self.others and place not in self.others:
+            guesses = (self._outside_stretches(place), self._anywhere)
+            chances = [_bounded(one if side is not Side.OTHER else 1.0 - one) for one in guesses]
+            self._odds_of_stretches *= chances[0] / chances[1]
+        if self.others or side is Side.OTHER:
+            self._told_apart += 1
+
+    @property
+    def _anywhere(self) -> float:
+        """How often a candidate told something, wherever it was."""
+        return (self._told_apart - len(self.others) + 2.0) / (self._told_apart + 3.0)
 
     def reweigh(self, prior: Sequence[float]) -> None:
         """Take a better prior, which may come late."""
@@ -219,6 +238,11 @@ class LineSearch:
         """Guess how likely it is that a candidate shows anything but something else."""
         if not self.others:
             return 1.0
+        share = self._odds_of_stretches / (self._odds_of_stretches + 1.0)
+        return float(self._outside_stretches(place) ** share * self._anywhere ** (1.0 - share))
+
+    def _outside_stretches(self, place: int) -> float:
+        """Guess so if what tells nothing comes in stretches."""
         low, high = self._bounds()
         reach = max(_LEAST_REACH, _REACH * (high - low))
         chance = 1.0
@@ -291,6 +315,10 @@ class LineSearch:
     def _is_seen(self, place: int) -> bool:
         """Tell whether the change was really seen: old before the candidate, and new there."""
         return self._runs(place - 1)[0] > 0 and self._runs(place)[1] > 0
+
+
+def _bounded(chance: float) -> float:
+    return min(0.95, max(0.05, chance))
 
 
 def flattened(prior: Sequence[float]) -> list[float]:
