@@ -499,6 +499,14 @@ def test_a_branch_on_the_python_or_the_platform_becomes_a_marker(test, yes, no) 
     assert not as_expression.dynamic
 
 
+@pytest.mark.parametrize("test", ["sys.version_info[0] in (2, 3)", "sys.version_info.major == {}"])
+def test_a_test_of_the_python_that_is_no_marker_leaves_the_branch_open(test) -> None:
+    found = setup(
+        f"needs = ['same']\nif {test}:\n    needs += ['old']\nsetup(install_requires=needs)"
+    )
+    assert (found.needs, found.dynamic) == (("same",), True)
+
+
 def test_a_marker_in_the_name_of_an_extra_is_a_condition() -> None:
     found = setup(
         """

@@ -349,7 +349,7 @@ def _compared(left: str, how: str, right: Any) -> Any:
     if left in _VARIABLES and how in ("==", "!=") and isinstance(right, str):
         return _marked(_VARIABLES[left], how, right)
     if left in ("sys.version_info[0]", "sys.version_info.major"):
-        how = _MAJOR.get((how, right), "")
+        how = _MAJOR.get((how, right), "") if isinstance(right, int) else ""
         return _marked("python_version", how, "3") if how else _UNKNOWN
     numbers = right if isinstance(right, list) else []
     if left not in ("sys.version_info", "sys.version_info[:2]") or not how or not numbers:
