@@ -295,6 +295,16 @@ def test_ends_that_do_not_differ_are_refused_with_what_was_seen(world):
     assert left_behind(world) == []
 
 
+def test_a_folder_that_a_commit_has_not_is_made_in_its_checkout(world):
+    ids = add_commits(world, steady(9), 16)
+    (world.project / "new").mkdir()
+    line = f"touch written && exec {PYTHON} -c 'exec(open(\"../app.py\").read()); work()'"
+    done = world.rl("bisect", "--good", ids[0], "--", "sh", "-c", line, cwd=world.project / "new")
+    assert done.returncode == 0, done.stderr
+    assert f"{ids[9][:10]} is the first commit where it fails" in done.stdout
+    assert list((world.project / "new").iterdir()) == []
+
+
 BAD = {
     ("--good", "v1"): "no revision `v1`; nearest: v1.0",
     ("--good", "HEAD", "--bad", "HEAD"): "same commit",

@@ -304,10 +304,19 @@ class Oracle(Record):
 
     def _recipe(self, checkout: Checkout) -> Recipe:
         words = tuple(self._moved(word, checkout) for word in self.recipe.argv)
-        cwd = self._moved(self.recipe.cwd, checkout)
-        if not os.path.isdir(cwd):
-            cwd = checkout.path
-        return self.recipe.but(argv=words, cwd=cwd)
+        return self.recipe.but(argv=words, cwd=self._folder_in(checkout))
+
+    def _folder_in(self, checkout: Checkout) -> str:
+        """Return the folder of the command in a checkout; made there where a commit has none."""
+        inner = os.path.relpath(self.recipe.cwd, self.top)
+        if inner == os.curdir or inner.split(os.sep)[0] == os.pardir:
+            return checkout.path
+        folder = os.path.join(checkout.path, inner)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):  # a file then
+            return checkout.path
+        return folder
 
     def _moved(self, word: str, checkout: Checkout) -> str:
         """Return where a path of the user's tree lies in the checkout, if it lies there."""
