@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PREFIX = "search/"
 """What a person calls one begins so: no trial can have such a name."""
 INTERRUPTED = "interrupted"
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 _TRIES, _PAUSE_S = 10, 0.01
 """Somebody who only looks whether it is held has it for a moment."""
 
@@ -61,14 +61,16 @@ class Search:
         """Remember one probe."""
         fd = os.open(os.path.join(self.path, "probes.jsonl"), _APPEND, 0o600)
         try:
-            os.write(fd, dumps(probe).encode("ascii") + b"\n")
+            size = os.fstat(fd).st_size
+            is_cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            os.write(fd, b"\n" * is_cut + dumps(probe).encode("ascii") + b"\n")
         finally:
             os.close(fd)
 
     def probes(self) -> list[dict[str, Any]]:
         """Read them all, in the order in which they ended."""
         try:
-            lines = read_text(os.path.join(self.path, "probes.jsonl"), "strict").splitlines()
+            lines = read_text(os.path.join(self.path, "probes.jsonl")).splitlines()
         except FileNotFoundError:
             return []
         found = []
