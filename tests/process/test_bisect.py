@@ -149,6 +149,11 @@ def test_inside_a_merge_the_commit_itself_is_named(world):
     answer = found(world, [ids[0], head], command=[PYTHON, script])
     assert answer["commit"] == inner[2]
     assert answer["merged_by"] == [merge]
+    for budget in range(2, answer["runs"]):
+        words = ("--good", ids[0], "--budget", str(budget), "--json", "--", PYTHON, script)
+        done = world.rl("bisect", *words)
+        part = json.loads(done.stdout)
+        assert (done.returncode, part["found"], bool(part["stopped"])) == (1, False, True), budget
 
 
 def test_several_at_once_find_the_same(world):

@@ -112,6 +112,14 @@ def test_a_search_that_ran_out_of_runs_goes_on_with_others(world):
     assert whole["commit"] == ids[23]
 
 
+def test_a_budget_that_was_just_enough_stopped_nothing(world):
+    ids = add_commits(world, steady(9), 16)
+    words = ("--good", ids[0], "--no-prior", "--", PYTHON, outside(world, REPRO))
+    runs = json.loads(world.rl("bisect", "--json", *words).stdout)["runs"]
+    world.rl("bisect", "--budget", str(runs), *words)
+    assert [(row["state"], row["runs"]) for row in searches(world)] == [("done", runs)] * 2
+
+
 def test_two_ends_alike_are_refused_and_remembered_so(world):
     ids = add_commits(world, steady(99), 4)
     done = world.rl("bisect", "--good", ids[0], "--", PYTHON, outside(world, REPRO))

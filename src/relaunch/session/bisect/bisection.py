@@ -145,8 +145,8 @@ class Bisection:
             merges.append(found.suspects[0][0])
             try:
                 inner = self._inside(hunt, merges)
-            except Stopped as stop:
-                return found.but(stopped=str(stop), merged_by=tuple(merges[:-1]))
+            except Stopped as stop:  # it may be any commit that the merge brought
+                return _cut_short(found, str(stop)).but(merged_by=tuple(merges[:-1]))
             if inner is None:
                 return found.but(merged_by=tuple(merges[:-1]))
             found = inner
@@ -168,7 +168,7 @@ class Bisection:
             onset = Hunt(failure=last.signature, is_onset=True)
             since = self._on_line(onset, start, line[:end], [1.0] * end)
             if not since.is_found:
-                return found.but(stopped=since.stopped)
+                return _cut_short(found, since.stopped) if since.stopped else found
             end = ids.index(since.parent)
             if self.driver.shown(hunt, since.parent, Side.NEW) is not None:
                 prior = kept_weights(self.book, len(line)) or [1.0] * len(line)
@@ -387,3 +387,8 @@ class Bisection:
             self.oracle.ladder.tool_pins(self.request.recipe),
             os.path.join(self.book.path, "environment.txt"),
         )
+
+
+def _cut_short(found: Found, why: str) -> Found:
+    """Return what was found as not sure: it was ended before all was looked at."""
+    return found.but(stopped=why, answer=found.answer.but(is_found=False))

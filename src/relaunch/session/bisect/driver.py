@@ -249,11 +249,14 @@ class Driver:
     def _drive(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> None:
         ids = list(places)
         while True:
-            self._check_budget()
+            if self._again:
+                self._check_budget()
             while self._again and self.launcher.free:
                 self.launcher.start(self._again.pop(0))
             running = [places[one] for one in self.launcher.running if one in places]
             wanted = search.propose(self.launcher.free, running) if self.launcher.free else []
+            if wanted or self.launcher.running:
+                self._check_budget()
             for place in wanted:
                 self._start(ids[place], search)
             self._tell(self._state(search, places, hunt, inside))
