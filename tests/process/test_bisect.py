@@ -317,6 +317,8 @@ BAD = {
     ("--good", "HEAD~1", "-j", "0"): "at least one",
     ("--good", "HEAD~1", "--confidence", "7"): "between 0.5 and 1",
     ("--bad", "HEAD"): "--bad needs --good",
+    ("--good", "HEAD~1", "--with", "no.yaml"): "--with no.yaml: no file of",
+    ("--good", "HEAD~1", "--with", "../beside"): "--with ../beside: no file of",
 }
 
 
@@ -324,11 +326,35 @@ BAD = {
 def test_wrong_words_get_one_line(world, words):
     add_commits(world, steady(99), 3)
     world.git("tag", "v1.0")
+    (world.root / "beside").touch()
     done = world.rl("bisect", *words, "--", "true")
     assert done.returncode == 2
     assert BAD[words] in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert "try: " in done.stderr
+
+
+NOT_OF_A_RESUME = (
+    "--good HEAD~1", "--release attrs==21.1.0..", "--deps", "--set a b", "--confidence 0.9",
+    "--ends 2", "--confirm 0", "--with app.py", "--keep small", "-- true",
+)  # fmt: skip
+
+
+def test_what_a_search_knows_already_is_not_given_with_resume(world):
+    ids = add_commits(world, steady(2), 3)
+    bisect(world, ids[0], "HEAD", command=[PYTHON, "-c", "import app; app.work()"])
+    for words in NOT_OF_A_RESUME:
+        done = world.rl("bisect", "--resume", *words.split())
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), words
+    done = world.rl("bisect", "--resume", "-j", "2", "--json")
+    assert json.loads(done.stdout)["commit"] == ids[2]
+
+
+def test_what_is_no_regular_expression_is_refused_before_anything_is_run(world):
+    add_commits(world, steady(2), 3)
+    done = world.rl("bisect", "--good", "HEAD~2", "--match", "(", "--", "true")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "--match: `(` is no regular expression" in done.stderr
 
 
 def test_a_command_that_is_nowhere_found_is_said_so(world):

@@ -6,7 +6,7 @@ import os
 import sys
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import budget, seconds
+from relaunch.cli.launch_options import budget, regex, seconds
 from relaunch.cli.searches import after
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
@@ -42,6 +42,13 @@ Examples
 SURE, NOT_SURE, INTERRUPTED = 0, 1, 130
 _WHOLE = ("commit", "pull", "rebuild", "or use", "check", "or")
 """What a person pastes or follows."""
+_OF_A_NEW_ONE = (
+    "good", "bad", "release", "set", "here", "timeout", "match", "env", "build", "build_timeout",
+    "rebuild", "files", "never_fails_before", "always_fails_after", "always_fails_before",
+    "never_fails_after", "no_prior", "no_repair", "command",
+)  # fmt: skip
+"""What `--resume` knows already."""
+_ONCE, _SURE = 1, 0.98
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -69,9 +76,9 @@ def arguments(parser: ArgumentParser) -> None:
     add("--always-fails-after", action="store_true", help="it fails at times, since then always")
     add("--always-fails-before", action="store_true", help="mended: before, it always failed")
     add("--never-fails-after", action="store_true", help="mended: since then it never failed")
-    add("--ends", type=int, default=1, metavar="N", help="run each end N times first (1)")
-    add("--confirm", type=int, default=1, metavar="N", help="run the answer N times more (1)")
-    add("--confidence", type=float, default=0.98, metavar="P", help="how sure to be (0.98)")
+    add("--ends", type=int, default=_ONCE, metavar="N", help="run each end N times first (1)")
+    add("--confirm", type=int, default=_ONCE, metavar="N", help="run the answer N times more (1)")
+    add("--confidence", type=float, default=_SURE, metavar="P", help="how sure to be (0.98)")
     add("--budget", metavar="N|TIME", help="at most so many runs now (40), or so long (30m)")
     add("--no-prior", action="store_true", help="weigh all commits alike")
     add("--no-repair", action="store_true", help="make no environments for old revisions")
@@ -105,12 +112,12 @@ def main(args: Namespace) -> int:
         request = _going_on(resume, request, args)
     else:
         request = _request(project, args)
-    wanted = args.release or (resume.start.get("release", "") if resume else "")
+    wanted = resume.start.get("release", "") if resume else args.release
     if wanted:
         from relaunch.cli.bisect_releases import among_releases
 
         return among_releases(project, request, wanted, live, args, resume)
-    source = _source(args) or (resume.start.get("source", []) if resume else [])
+    source = resume.start.get("source", []) if resume else _source(args)
     if source:
         from relaunch.cli.bisect_changes import among_changes
 
@@ -136,8 +143,13 @@ def show_found(bisection: Bisection, live: Live, args: Namespace) -> int:
 
 def _going_on(search: Search, request: Request, args: Namespace) -> Request:
     """Return what was asked for then, with how much of it to do now, and how many at once."""
-    is_here = "here" in search.start.get("source", [])[3:]
-    _check_jobs(args, is_here=is_here)
+    source = [*search.start.get("source", [])]
+    is_new = args.deps is not None or any(getattr(args, name) for name in _OF_A_NEW_ONE)
+    if is_new or (args.ends, args.confirm, args.confidence) != (_ONCE, _ONCE, _SURE):
+        raise UsageError("--resume goes on with what was asked for then", hint="rl bisect --resume")
+    if args.keep and source[:1] != ["set"]:
+        raise UsageError(f"--keep goes with --set, and {search.id} has none", hint="without --keep")
+    _check_jobs(args, is_here="here" in source[3:])
     runs, most_s = budget(args.budget)
     jobs = request.jobs if args.jobs is None else args.jobs
     return request.but(jobs=jobs, most_runs=runs, most_s=most_s)
@@ -173,7 +185,7 @@ def _request(project: Project, args: Namespace) -> Request:
         cwd=project.cwd,
         env=dict(_pair(word) for words in args.env if words != _env_files(args) for word in words),
         limits=Limits(timeout_s=limit),
-        match=args.match,
+        match=regex(args.match, "--match"),
     )
     build_limit = seconds(args.build_timeout, "--build-timeout") if args.build_timeout else None
     runs, most_s = budget(args.budget)

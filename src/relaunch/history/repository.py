@@ -79,14 +79,14 @@ class Repository:
 
         Paths are absolute or relative to the top, and so is what comes back: relative to the top.
         """
-        inside = [path for path in map(self._relative, paths) if path]
+        inside = [path for path in map(self.inner, paths) if path]
         if not inside:
             return ()
         listed = os.fsdecode(self.git("ls-files", "-z", "--", *inside)).split("\0")
         tracked = {*listed, *(folder for name in listed for folder in _folders(name))}
         return tuple(path for path in dict.fromkeys(inside) if path not in tracked)
 
-    def _relative(self, path: str) -> str:
+    def inner(self, path: str) -> str:
         """Return the path below the top; nothing if it lies elsewhere or does not exist."""
         folder, name = os.path.split(os.path.abspath(os.path.join(self.top, path)))
         full = os.path.join(os.path.realpath(folder), name)

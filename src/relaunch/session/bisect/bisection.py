@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from relaunch.errors import UsageError
 from relaunch.history.line import first_parents, inside_merge, touched
 from relaunch.history.prior import weights
 from relaunch.history.repository import open_repository
@@ -77,8 +78,9 @@ class Bisection:
         names = (request.good, request.bad)
         self.line = first_parents(self.repo, self.old, self.new, called=names)
         self.commits: dict[str, Commit] = {one.id: one for one in self.line.commits}
+        overlay = self._overlay()
         self.book = searches.take_up(project.home.journal, self._start, resume)
-        self.oracle = self._oracle()
+        self.oracle = self._oracle(overlay)
         self.driver = Driver(
             request,
             self.book,
@@ -318,18 +320,30 @@ class Bisection:
     def _allow_other_pythons(self) -> None:
         self.oracle.ladder.may_change_python = True
 
-    def _oracle(self) -> Oracle:
+    def _overlay(self) -> dict[str, str]:
+        """Find the files that each checkout gets; UsageError for one that it cannot have."""
+        recipe = self.request.recipe
+        words = [word for word in recipe.argv if not word.startswith("-")]
+        names = [*self.repo.untracked(os.path.join(recipe.cwd, word) for word in words)]
+        found = {name: os.path.join(self.repo.top, name) for name in names}
+        found = {name: path for name, path in found.items() if os.path.isfile(path)}
+        for word in self.request.files:
+            path = os.path.join(recipe.cwd, word)
+            name = self.repo.inner(path)
+            if not name or not os.path.isfile(path):
+                raise UsageError(
+                    f"--with {word}: no file of {self.repo.top}", hint="rl bisect --with conf.yaml"
+                )
+            found[name] = os.path.join(self.repo.top, name)
+        return found
+
+    def _oracle(self, overlay: dict[str, str]) -> Oracle:
         request = self.request
-        words = [word for word in request.recipe.argv if not word.startswith("-")]
-        own = self.repo.untracked(os.path.join(request.recipe.cwd, word) for word in words)
-        paths = [os.path.join(self.repo.top, one) for one in own]
-        named = [os.path.abspath(os.path.join(self.project.cwd, one)) for one in request.files]
-        files = [path for path in (*paths, *named) if os.path.isfile(path)]
         return Oracle(
             recipe=request.recipe,
             top=self.repo.top,
             build=self._build() if request.build else None,
-            overlay={os.path.relpath(path, self.repo.top): path for path in files},
+            overlay=overlay,
             redact=tuple(self.project.settings.record.redact),
             ladder=self._ladder(),
             repairs=request.repair,
