@@ -56,6 +56,24 @@ def test_files_that_set_the_same_are_refused(world: World) -> None:
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
 
 
+def test_a_search_begun_in_one_folder_goes_on_in_another(world: World) -> None:
+    env_files(world, {"A": "1", "B": "1"}, {"A": "2", "B": "2"})
+    (world.project / "inner").mkdir()
+    words = ("--env", "../good.env", "../bad.env", "--", "sh", "-c", "test $B = 1")
+    done = world.rl("bisect", "--budget", "2", *words, cwd=world.project / "inner")
+    assert done.returncode == 1, done.stderr
+    done = world.rl("bisect", "--resume", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [one["name"] for one in json.loads(done.stdout)["changes"]] == ["B"]
+
+
+def test_ends_that_do_the_same_get_a_hint_that_fits(world: World) -> None:
+    words = env_files(world, {"A": "1"}, {"A": "2"})
+    done = world.rl("bisect", *words, "--", "false")
+    assert done.returncode == 2
+    assert "try: env > good.env" in done.stderr
+
+
 def test_what_is_secret_is_found_and_not_shown(world: World) -> None:
     world.write("my.py", "import os\nassert os.environ['API_TOKEN'] != 'sesame-open-42', 'no'\n")
     words = env_files(world, {"API_TOKEN": "sesame-shut-41"}, {"API_TOKEN": "sesame-open-42"})
@@ -127,3 +145,19 @@ def test_the_package_that_broke_it_is_named(world: World) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["changes"] == [{"name": broken, "old": "1.0", "new": "2.0"}]
+
+
+def test_what_was_installed_from_a_file_is_installed_from_there(world: World) -> None:
+    for name, version in (("local", "1.0"), ("part", "1.0"), ("part", "2.0")):
+        package(world, name, version, works=version == "1.0")
+    wheels = world.root / "wheels"
+    local = f"local @ file://{wheels}/local-1.0-py3-none-any.whl\n"
+    for file, version in (("good.txt", "1.0"), ("bad.txt", "2.0")):
+        world.write(file, f"part=={version}\n{local}")
+    world.write("my.py", "import local, part\nassert local.works and part.works, 'broken'\n")
+    world.env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "UV_OFFLINE": "1"}
+    world.env |= {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(wheels)}
+    words = ("bisect", "--deps", "good.txt", "bad.txt", "--json", "--", PYTHON, "my.py")
+    done = world.rl(*words, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [one["name"] for one in json.loads(done.stdout)["changes"]] == ["part"]

@@ -65,7 +65,7 @@ def _between(
     if kind == "env":
         from relaunch.session.bisect.variables import variables
 
-        return variables(project, *names)
+        return variables(project, request, *names)
     if kind == "set":
         from relaunch.session.bisect.set_changes import between_sets
 

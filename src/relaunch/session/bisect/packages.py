@@ -55,13 +55,24 @@ def packages(project: Project, request: Request, *files: str) -> Differences:
         versions = {**old}
         for number, one in enumerate(found):
             versions[one.name] = one.new if number in numbers else one.old
-        pins = [f"{name}=={version}" for name, version in versions.items() if version]
-        needs = Requirements(needs=tuple(sorted(pins)))
+        pins = sorted(_pin(name, version) for name, version in versions.items() if version)
+        needs = Requirements(needs=tuple(pins))
         made = environments.for_requirements(needs, alone=True)
         return Setting(wanted=Wanted(rung="packages", env=made.env, python=made.python))
 
     names = (files[0], files[1]) if files else ("passed", "failed")
-    return Differences(changes=tuple(found), apply=apply, names=names, source=("deps", *files))
+    return Differences(
+        changes=tuple(found),
+        apply=apply,
+        names=names,
+        source=("deps", *files),
+        hint="pip freeze > good.txt  # where it passes; then --deps good.txt bad.txt",
+    )
+
+
+def _pin(name: str, version: str) -> str:
+    """Return a line for an installer; `pip freeze` has an address for what came from one."""
+    return f"{name} @ {version}" if "://" in version else f"{name}=={version}"
 
 
 def _packages_of(
@@ -69,7 +80,7 @@ def _packages_of(
 ) -> tuple[dict[str, str], dict[str, str]]:
     if files:
         try:
-            texts = [(read_text(path), path) for path in files]
+            texts = [(read_text(os.path.join(request.recipe.cwd, path)), path) for path in files]
         except OSError as error:
             where = error.filename or files[0]
             raise UsageError(f"cannot read {where}: {error.strerror}", hint="pip freeze") from None

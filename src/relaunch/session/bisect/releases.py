@@ -172,7 +172,8 @@ class ReleaseSearch:
         )
         try:
             with driver:
-                hunt = driver.run_ends(*ends, ends)
+                hint = f"rl bisect --release '{self.package}==OLDER..NEWER' -- CMD"
+                hunt = driver.run_ends(*ends, ends, hint)
                 search, stopped = driver.search_line(hunt, versions, [1.0] * (len(versions) - 1))
         except Stopped as stop:
             raise driver.nothing_yet(stop) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from relaunch.errors import UsageError
 from relaunch.session import facts
 from relaunch.session.bisect.changes import Differences, Setting
@@ -11,6 +13,7 @@ from relaunch.trial.place.frozen_packages import changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from relaunch.session.bisect.told import Request
     from relaunch.session.project import Project
     from relaunch.trial.place.frozen_packages import Change
 
@@ -29,9 +32,9 @@ def read_env(path: str) -> dict[str, str]:
     return found
 
 
-def variables(project: Project, good: str, bad: str) -> Differences:
-    """Return what differs between two files of variables."""
-    old, new = read_env(good), read_env(bad)
+def variables(project: Project, request: Request, good: str, bad: str) -> Differences:
+    """Return what differs between two files of variables, named from the command's folder."""
+    old, new = (read_env(os.path.join(request.recipe.cwd, path)) for path in (good, bad))
     found = changed(old, new)
     if not found:
         raise UsageError(f"{good} and {bad} set the same", hint=f"env > {bad}")
@@ -59,4 +62,5 @@ def variables(project: Project, good: str, bad: str) -> Differences:
         names=(good, bad),
         source=("env", good, bad),
         shown=shown,
+        hint=f"env > {good}  # where it passes, and env > {bad} where it fails",
     )
