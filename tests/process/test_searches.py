@@ -88,16 +88,26 @@ def test_the_card_of_a_bisection_is_kept_as_it_was_shown(world):
 def test_how_to_check_it_has_all_that_was_given_but_no_secret(world):
     ids = add_commits(world, steady(5), 8)
     words = ("--env", "A=b c", "--env", "MY_TOKEN=very-secret-1", "--match", "broken")
+    limits = ("--timeout", "2m", "--no-repair")
     script = outside(world, REPRO)
-    done = world.rl("bisect", "--good", ids[0], *words, "--", PYTHON, script)
+    done = world.rl("bisect", "--good", ids[0], *words, *limits, "--", PYTHON, script)
     (check,) = (line for line in done.stdout.splitlines() if line.startswith("check"))
     given = """--env 'A=b c' --env MY_TOKEN="$MY_TOKEN" --match broken"""
+    given += " --timeout 120 --no-repair"
     assert check.split(None, 1)[1] == (
         f"rl bisect --good {ids[4][:10]} --bad {ids[5][:10]} {given} -- {PYTHON} {script}"
     )
     assert "git bisect run" not in done.stdout, "it reads no output"
     kept = (world.journal / "searches/1/answer.json").read_text()
     assert "very-secret-1" not in done.stdout + kept
+
+
+def test_git_is_not_asked_to_check_what_hangs(world):
+    ids = add_commits(world, lambda n: f"import time\ntime.sleep({1000 * (n >= 5)})  # {n}\n", 8)
+    words = ("--timeout", "0.5", "--", PYTHON, "-c", "import app")
+    done = world.rl("bisect", "--good", ids[0], *words)
+    assert f"--bad {ids[5][:10]} --timeout 0.5 -- {PYTHON}" in done.stdout
+    assert "git bisect run" not in done.stdout
 
 
 def test_a_search_that_ran_out_of_runs_goes_on_with_others(world):

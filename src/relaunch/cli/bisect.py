@@ -6,6 +6,7 @@ import os
 import sys
 
 from relaunch.cli import draw
+from relaunch.cli.bisect_check import check_line, git_line
 from relaunch.cli.launch_options import budget, regex, seconds
 from relaunch.cli.searches import after
 from relaunch.errors import UsageError
@@ -317,9 +318,8 @@ def ended(
 
 
 def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list[str]:
-    commit, request = card.commit, bisection.request
+    commit, request, project = card.commit, bisection.request, bisection.project
     names = (found.parent[:10], commit.short)
-    env = _env_words(bisection)
     what = "passes" if found.hunt.is_reversed else "fails"
     mark = pen("bold", f"{commit.short} is the first commit where it {what}")
     pairs = [
@@ -336,8 +336,8 @@ def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list
         ("rebuild", " && ".join(card.environment.install)),
         ("or use", _kept(card)),
         ("sure", _sureness(found)),
-        ("check", _check_line(*names, request, env)),
-        ("or", "" if card.environment.path else _git_line(*names, request, env)),
+        ("check", check_line(project, request, "--good", names[0], "--bad", names[1])),
+        ("or", "" if card.environment.path else git_line(project, request, *names)),
     ]
     lines = [mark, *fitting(pairs, pen)]
     if card.diff:
@@ -358,39 +358,6 @@ def fitting(pairs: list[tuple[str, str]], pen: draw.Pen) -> list[str]:
             value = draw.clip(value, room - wide - 2, utf8=pen.utf8)
         shown += [(name, value)] if value else []
     return draw.facts(shown, room, pen)
-
-
-def _check_line(before: str, commit: str, request: Request, env: list[str]) -> str:
-    """Return how to search among the two commits alone, in the same way."""
-    words = [word for file in request.files for word in ("--with", file)]
-    words += ["--build", request.build] if request.build else []
-    words += ["--match", request.recipe.match] if request.recipe.match else []
-    given = "".join(f"--env {one} " for one in env)
-    command = draw.quoted([*words, "--", *request.recipe.argv])
-    return f"rl bisect --good {before} --bad {commit} {given}{command}"
-
-
-def _git_line(before: str, commit: str, request: Request, env: list[str]) -> str:
-    """Return how git would do it, if it can: it has no files to add, and reads no output."""
-    if request.files or request.recipe.match:
-        return ""
-    given = f"env {' '.join(env)} " if env else ""
-    command = draw.quoted([*request.recipe.argv])
-    if request.build:
-        command = draw.quoted(["sh", "-c", f"{request.build} || exit 125; {command}"])
-    return f"git bisect start {commit} {before} && git bisect run {given}{command}"
-
-
-def _env_words(bisection: Bisection) -> list[str]:
-    """Write the variables that were given, ready to paste; of a secret only its name."""
-    from relaunch.session.facts import secret_names
-
-    env = bisection.request.recipe.env
-    secret = secret_names(env, bisection.project.settings.record.redact)
-    return [
-        f'{name}="${name}"' if name in secret else draw.quote(f"{name}={value}")
-        for name, value in env.items()
-    ]
 
 
 def _needed(card: Card) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relaunch.cli import draw
+from relaunch.cli.bisect_check import check_line
 from relaunch.cli.searches import after
 from relaunch.errors import RelaunchError
 
@@ -43,7 +44,7 @@ def among_releases(
         schema="bisect-releases",
         answer=as_json(search.book.number, found),
         end=ended(found, _told(found), found.answer.confidence),
-        lines=lambda pen: _lines(found, request, pen),
+        lines=lambda pen: _lines(found, _check(project, request, found), pen),
         json=args.json,
         color=args.color,
         quiet=args.json and tags is not None,  # the commit is the answer then
@@ -74,7 +75,13 @@ def _told(found: FoundRelease) -> str:
     return f"{found.package} {found.suspects[0][0]} {does} it"
 
 
-def _lines(found: FoundRelease, request: Request, pen: draw.Pen) -> list[str]:
+def _check(project: Project, request: Request, found: FoundRelease) -> str:
+    """Return how to try the two releases alone."""
+    span = f"{found.package}=={found.before}..{found.suspects[0][0]}"
+    return check_line(project, request, "--release", span)
+
+
+def _lines(found: FoundRelease, check: str, pen: draw.Pen) -> list[str]:
     from relaunch.cli.bisect import fitting
 
     what, before = ("passes", "fails") if found.hunt.is_reversed else ("fails", "passes")
@@ -85,7 +92,7 @@ def _lines(found: FoundRelease, request: Request, pen: draw.Pen) -> list[str]:
             ("before", f"{found.before} {before}"),
             ("failure", found.hunt.failure.title),
             ("sure", f"{100 * found.answer.confidence:.1f}%, {took}"),
-            ("check", _check_line(found, request)),
+            ("check", check),
         ]
         head = pen("bold", f"{name} is the first release where it {what}")
         return [head, *fitting(pairs, pen)]
@@ -94,12 +101,6 @@ def _lines(found: FoundRelease, request: Request, pen: draw.Pen) -> list[str]:
     lines = [pen("bold", f"{why}it is one of {count} of {found.package}")]
     lines += [f"{100 * share:5.1f}%  {name}" for name, share in found.suspects[:12]]
     return [*lines, *fitting([("took", took)], pen), after(found.stopped, "bisect", pen)]
-
-
-def _check_line(found: FoundRelease, request: Request) -> str:
-    """Return how to try the two releases alone."""
-    span = f"{found.package}=={found.before}..{found.suspects[0][0]}"
-    return draw.quoted(["rl", "bisect", "--release", span, "--", *request.recipe.argv])
 
 
 def as_json(number: int, found: FoundRelease) -> dict[str, Any]:
