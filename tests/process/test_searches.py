@@ -99,7 +99,15 @@ def test_how_to_check_it_has_all_that_was_given_but_no_secret(world):
     )
     assert "git bisect run" not in done.stdout, "it reads no output"
     kept = (world.journal / "searches/1/answer.json").read_text()
-    assert "very-secret-1" not in done.stdout + kept
+    shown = [world.rl("show", "search/1", "--json").stdout, world.rl("bisect", "--log", "--json")]
+    assert "very-secret-1" not in f"{done.stdout}{kept}{shown}"
+
+
+def test_a_password_in_a_command_is_not_listed(world):
+    world.rl("grow", "n=1..9", "--", "sh", "-c", "test {n} -lt 3", "--password=open-sesame")
+    (row,) = searches(world)
+    assert row["command"][-1] == "--password=<redacted>"
+    assert "sesame" not in world.rl("log").stdout
 
 
 def test_git_is_not_asked_to_check_what_hangs(world):

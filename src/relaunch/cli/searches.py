@@ -83,7 +83,7 @@ def show(home: str, search: Search, *, json: bool, color: str) -> int:
         value = {
             "search": row,
             "path": search.path,
-            "start": search.start,
+            "start": searched.shown_start(search),
             "probes": search.probes(),
             "end": search.end,
             "answer": answer.get("answer"),

@@ -11,6 +11,7 @@ from relaunch.errors import JournalError, UsageError
 from relaunch.journal import searches
 from relaunch.journal.searches import PREFIX
 from relaunch.record import Record
+from relaunch.session.masks import REDACTED, mask_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def summary(search: Search, *, is_last: bool) -> Summary:
         "kind": str(start["kind"]),
         "verb": verb,
         "state": state,
-        "command": [str(word) for word in start["request"]["command"]],
+        "command": mask_words([str(word) for word in start["request"]["command"]], ()),
         "told": str(end.get("told") or end.get("refused") or ""),
         "stopped": str(end.get("stopped") or ""),
         "found": bool(end.get("found")),
@@ -215,6 +216,15 @@ def _changes(names: list[str], candidate: str) -> str:
     if len(numbers) in (0, len(names)):
         return "all of them" if numbers else "none of them"
     return " ".join(names[number] for number in numbers)
+
+
+def shown_start(search: Search) -> dict[str, Any]:
+    """Return the start of a search as anyone may see it: of variables the names alone."""
+    request = dict(search.start["request"])
+    request["command"] = mask_words(request["command"], ())
+    if "env" in request:
+        request["env"] = dict.fromkeys(request["env"], REDACTED)
+    return {**search.start, "request": request}
 
 
 def asked(search: Search) -> list[tuple[str, str]]:
