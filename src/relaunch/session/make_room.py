@@ -127,7 +127,7 @@ def _needed(home: str, parent: str, every: list[kept_environments.Kept]) -> dict
             path = os.path.relpath(probe.get("python") or os.sep, parent)
             key = path.partition(os.sep)[0]
             while key in below:
-                found[key] = f"search {search.number} used it"
+                found[key] = f"{search.id} used it"
                 key = below[key]
     return found
 
