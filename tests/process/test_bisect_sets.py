@@ -138,6 +138,17 @@ def test_the_answer_names_file_and_line_and_both_texts_and_how_to_check_it(world
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
 
 
+def test_an_answer_that_cannot_be_kept_is_told_all_the_same(world: World) -> None:
+    two_sets(world, {"a.yaml": YAML}, {"a.yaml": NEW_YAML})
+    taken = f"open({str(world.project / 'conf@small')!r}, 'w')\n"
+    world.write("my.py", f"{READ}{taken}assert 'bf16' not in text('a.yaml'), 'loss is nan'\n")
+    done = bisect(world, "--keep", "small")
+    assert done.returncode == 2
+    assert "set `small` exists" in done.stderr
+    assert "conf@new/a.yaml:2  model.dtype" in done.stdout
+    assert "dtype broke it" in world.rl("log", "--searches").stdout
+
+
 def test_data_that_git_ignores_and_data_beside_the_project_are_found(world: World) -> None:
     two_sets(world, {"a.yaml": YAML}, {"a.yaml": NEW_YAML})
     world.write(".gitignore", "data\nruns/\n")

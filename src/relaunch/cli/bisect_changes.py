@@ -41,8 +41,6 @@ def among_changes(
         found = search.run()
     finally:
         live.close()
-    if args.keep and found.is_found and between.keep:
-        between.keep(args.keep, found.numbers)
     check = _check(between, found, request, args.keep)
     searches.tell(
         search.book,
@@ -53,6 +51,8 @@ def among_changes(
         json=args.json,
         color=args.color,
     )
+    if args.keep and found.is_found and between.keep:
+        between.keep(args.keep, found.numbers)  # an answer is not lost if that cannot be done
     if found.stopped == "interrupted":
         return INTERRUPTED
     return SURE if found.is_found else NOT_SURE
