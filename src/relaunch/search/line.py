@@ -181,9 +181,9 @@ class LineSearch:
             gain = gains[place]
             if gain < _LEAST_GAIN or place in self.others:
                 continue
-            testable = self._testable(place)
-            if testable >= least and gain * testable > most:
-                best, most = place, gain * testable
+            worth = gain * self._testable(place)
+            if worth > most and (not least or self._outside_stretches(place) >= least):
+                best, most = place, worth
         return best
 
     def _askable(self, pending: Sequence[int]) -> Collection[int]:
