@@ -356,7 +356,7 @@ def test_a_program_is_not_run_again_by_its_replay(warm: World):
         (("7",), "rl: no trial #7"),
         (("--limit", "soon"), "rl: --limit takes a time such as 30, 90s, 5m or 2h, not `soon`"),
         (("--pdb", "--json"), "rl: --pdb talks to a person, --json does not"),
-        (("--what",), "rl: unrecognized arguments: --what   try: rl replay --help"),
+        (("--what",), "rl: no option `--what`   try: rl replay --help"),
     ],
 )
 def test_bad_words_get_one_line(warm: World, words, told):

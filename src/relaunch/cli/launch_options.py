@@ -211,10 +211,15 @@ def _unknown(word: str, words: Sequence[str], at: int, flags: list[str], rl: str
         return UsageError(f"`{word}` came before `--`", hint=right)
     if any(word in option.flags for option in OPTIONS):
         return UsageError(f"{word} is no option of `{rl}`", hint=" ".join(["rl", *words]))
+    return no_option(word, flags, _help(rl))
+
+
+def no_option(word: str, flags: Sequence[str], hint: str) -> UsageError:
+    """Return what to say of an option that there is not."""
     names = {flag.lstrip("-"): flag for flag in flags}
     near = names.get(nearest(word.lstrip("-"), [*names]), "")
-    return UsageError(f"no option `{word}`" + (f"; did you mean {near}?" if near else ""),
-                      hint=_help(rl))  # fmt: skip
+    guess = f"; did you mean {near}?" if near else ""
+    return UsageError(f"no option `{word}`{guess}", hint=hint)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from relaunch.proc.standard import plug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Callable, Sequence
     from typing import NoReturn
 
@@ -173,10 +174,22 @@ def _verb(name: str, words: list[str]) -> int:
     )
     module.arguments(parser)
     try:
-        args = parser.parse_args(words)
+        args, unknown = parser.parse_known_args(words)
     except SystemExit as stop:  # --help
         return int(stop.code or 0)
+    if unknown:
+        raise _unknown(unknown, parser)
     return int(module.main(args))
+
+
+def _unknown(words: list[str], parser: ArgumentParser) -> UsageError:
+    """Name the option that there is not; argparse would name all that came after it too."""
+    from relaunch.cli.launch_options import no_option
+
+    hint = f"{parser.prog} --help"
+    if not words[0].startswith("-"):
+        return UsageError(f"unrecognized arguments: {' '.join(words)}", hint=hint)
+    return no_option(words[0].partition("=")[0], [*parser._option_string_actions], hint)
 
 
 def _end_of_options(words: list[str]) -> int:
