@@ -179,6 +179,17 @@ def test_a_failure_that_comes_at_times_is_found_and_said_to_be_so(world):
     assert answer["confidence"] >= 0.98
 
 
+def test_the_check_of_what_fails_at_times_knows_it_too(world):
+    ids = add_commits(world, steady(5), 8)
+    words = ("--never-fails-before", "--ends", "2", "--timeout", "1m")
+    shown = bisect(world, ids[0], ids[-1], *words, command=[PYTHON, outside(world, REPRO)])
+    check = next(line for line in shown.splitlines() if line.startswith("check "))
+    assert "--timeout 60 --ends 2 --never-fails-before -- " in check
+    assert "it fails at times" in shown
+    assert "git bisect" not in shown
+    assert f"{ids[5][:10]} is the first" in world.shell(check.removeprefix("check")).stdout
+
+
 def test_the_ends_come_from_the_journal(world):
     add_commits(world, steady(4), 3)
     world.write("run.py", REPRO)
@@ -319,6 +330,8 @@ BAD = {
     ("--bad", "HEAD"): "--bad needs --good",
     ("--good", "HEAD~1", "--with", "no.yaml"): "--with no.yaml: no file of",
     ("--good", "HEAD~1", "--with", "../beside"): "--with ../beside: no file of",
+    ("--god", "HEAD~1"): "no option `--god`; did you mean --good?",
+    ("v1.0", "HEAD"): "no trial of `v1.0 HEAD true` is remembered",
 }
 
 
@@ -362,6 +375,17 @@ def test_a_command_that_is_nowhere_found_is_said_so(world):
     done = world.rl("bisect", "--good", ids[0], "--", "no-such-program-here")
     assert done.returncode == 2
     assert "no-such-program-here" in done.stderr
+
+
+def test_a_script_that_is_not_there_is_said_so(world):
+    ids = add_commits(world, steady(99), 3)
+    done = world.rl("bisect", "--good", ids[0], "--", PYTHON, "../repo.py")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "`../repo.py` does not exist   try: ls .." in done.stderr
+    done = world.rl("bisect", "--good", ids[0], "--", PYTHON, "repo.py")
+    assert done.returncode == 2
+    assert "can't open file" in done.stderr
+    assert "try: name a file that your tree has" in done.stderr
 
 
 def test_outside_git_and_in_a_bare_repository_one_line_says_what_to_do(world):

@@ -165,7 +165,7 @@ def _check_jobs(args: Namespace, *, is_here: bool) -> None:
 
 def _request(project: Project, args: Namespace) -> Request:
     from relaunch.recipe import Limits, Recipe
-    from relaunch.session.bisect.told import Request
+    from relaunch.session.bisect.told import RATES, Request
 
     good, bad, command = args.good, args.bad or "HEAD", tuple(args.command)
     if not good and not args.release and not _source(args):
@@ -195,9 +195,7 @@ def _request(project: Project, args: Namespace) -> Request:
         ends=args.ends, most_runs=runs, most_s=most_s, confirm=args.confirm, build=args.build,
         build_timeout_s=build_limit, rebuild=args.rebuild,
         files=tuple(args.files), prior=not args.no_prior, repair=not args.no_repair,
-        fork=not args.no_fork,
-        never_fails_before=args.never_fails_before, always_fails_after=args.always_fails_after,
-        always_fails_before=args.always_fails_before, never_fails_after=args.never_fails_after,
+        fork=not args.no_fork, **{name: getattr(args, name) for name in RATES},
     )  # fmt: skip
 
 
@@ -223,8 +221,11 @@ def _findable(command: tuple[str, ...], cwd: str) -> tuple[str, ...]:
     words = []
     for word in command:
         path = os.path.abspath(os.path.join(cwd, word))
-        is_outside = os.path.isfile(path) and not path.startswith(top)
-        words.append(path if is_outside and os.sep in word else word)
+        is_outside = os.sep in word and not path.startswith(top)
+        is_file = os.path.isfile(path)
+        if is_outside and word.endswith(".py") and not is_file and not word.startswith("-"):
+            raise UsageError(f"`{word}` does not exist", hint=f"ls {os.path.dirname(word)}")
+        words.append(path if is_outside and is_file else word)
     return tuple(words)
 
 
@@ -322,6 +323,7 @@ def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list
     names = (found.parent[:10], commit.short)
     what = "passes" if found.hunt.is_reversed else "fails"
     mark = pen("bold", f"{commit.short} is the first commit where it {what}")
+    is_for_git = found.answer.is_steady and not card.environment.path
     pairs = [
         ("what", commit.subject),
         ("who", f"{card.author}, {commit.day}"),
@@ -337,7 +339,7 @@ def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list
         ("or use", _kept(card)),
         ("sure", _sureness(found)),
         ("check", check_line(project, request, "--good", names[0], "--bad", names[1])),
-        ("or", "" if card.environment.path else git_line(project, request, *names)),
+        ("or", git_line(project, request, *names) if is_for_git else ""),
     ]
     lines = [mark, *fitting(pairs, pen)]
     if card.diff:
@@ -362,14 +364,15 @@ def fitting(pairs: list[tuple[str, str]], pen: draw.Pen) -> list[str]:
 
 def _needed(card: Card) -> str:
     """Say what commits needed to be tested, and whether this one did."""
+    from relaunch.cli.bisect_live import rung_words
+
     words = []
     for rung, count in card.needed.items():
-        if rung != card.environment.rung:
-            words.append(f"{rung} ({draw.plural(count, 'commit')})")
-        elif count > 1:
-            words.append(f"{rung} (this commit and {draw.plural(count - 1, 'other')})")
-        else:
-            words.append(f"{rung} (this commit)")
+        who = draw.plural(count, "commit")
+        if rung == card.environment.rung:
+            others = f" and {draw.plural(count - 1, 'other')}" if count > 1 else ""
+            who = f"this commit{others}"
+        words.append(f"{rung_words(rung)} ({who})")
     return ", ".join(words)
 
 
@@ -397,7 +400,7 @@ def _others(found: Found) -> str:
 
 
 def _sureness(found: Found) -> str:
-    does = "it always did the same" if found.answer.is_steady else "it does the one or the other"
+    does = "it always did the same" if found.answer.is_steady else "it fails at times"
     built = f" and {draw.plural(found.builds, 'build')}" if found.builds else ""
     took = f"{draw.plural(found.runs, 'run')}{built} in {draw.duration(found.seconds)}"
     return f"{100 * found.answer.confidence:.1f}%, {took}, {does}"

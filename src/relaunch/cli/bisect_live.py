@@ -32,6 +32,7 @@ class Live:
         self._is_reversed = False
         self._noun = "commit"
         self._state: State | None = None
+        self._waits = ""
         self._preparing: dict[str, str] = {}
 
     def tell(self, event: Event) -> None:
@@ -46,8 +47,10 @@ class Live:
             say(f"rl: search/{event.number}: {commits}, {event.ends[0]} to {event.ends[1]}")
             for note in event.notes:
                 say(f"rl: {note}")
+            self._waits = f"both ends are run first: {event.ends[0]} and {event.ends[1]}"
+            self._draw()
         elif isinstance(event, Learnt):
-            self._is_reversed = event.hunt.is_reversed
+            self._is_reversed, self._waits = event.hunt.is_reversed, ""
             what = "what mended" if event.hunt.is_reversed else "what brought"
             say(f"rl: looking for {what}: {event.hunt.failure.title}")
         elif isinstance(event, Noted):
@@ -75,10 +78,9 @@ class Live:
 
     def _draw(self) -> None:
         width, pen = self._lines.width, self._lines.pen
-        lines = [
-            draw.clip(draw.clean(f"{name}: {what}"), width, utf8=pen.utf8)
-            for name, what in self._preparing.items()
-        ]
+        waits = [self._waits] if self._waits else []
+        waits += [f"{name}: {what}" for name, what in self._preparing.items()]
+        lines = [draw.clip(draw.clean(one), width, utf8=pen.utf8) for one in waits]
         if self._state is not None:
             lines = [
                 diagram(self._state, self._names, width, pen, is_reversed=self._is_reversed),
@@ -97,8 +99,14 @@ def _probe_words(event: Probed, is_reversed: bool) -> str:
         how = "untestable" if event.outcome.not_started else "fails otherwise"
         shown = f"{how}: {told(event.outcome)}"
     took = draw.duration(event.seconds)
-    needed = f" with {event.rung}" if event.rung else ""
-    return f"{event.name} {took:>7}  {shown}{needed}   {event.title}"
+    needed = f" with {rung_words(event.rung)}" if event.rung else ""
+    return f"{event.name} {took:>7}  {shown}{needed}   {event.title}".rstrip()
+
+
+def rung_words(rung: str) -> str:
+    """Say what a commit needed to be tested."""
+    words = {"packages": "its packages", "built": "an install"}
+    return words.get(rung, rung.replace(", built", " and an install"))
 
 
 def diagram(

@@ -70,6 +70,8 @@ def _refusal(old: Outcome, new: Outcome, names: tuple[str, str]) -> str:
 def _hint(old: Outcome, new: Outcome, names: tuple[str, str], hint: str) -> str:
     if old.exit_code == 127 or new.exit_code == 127:
         return "name the program by its whole path, or activate its environment"
+    if all("can't open file" in told(one) for one in (old, new)):
+        return "name a file that your tree has: what an old revision lacks is put there"
     if hint:
         return hint
     if old.passed and new.passed:

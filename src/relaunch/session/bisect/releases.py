@@ -94,9 +94,10 @@ def between(versions: list[str], oldest: str, newest: str, package: str) -> list
     """Return those from one to another; UsageError, with the nearest, if one is not there."""
     for wanted in (oldest, newest):
         if wanted and wanted not in versions:
-            near = [one for one in versions if one.startswith(wanted.split(".")[0])][-3:]
+            alike = [one for one in versions if one.startswith(wanted.split(".")[0])]
+            some = f"near it: {', '.join(alike[-3:])}" if alike else f"the last is {versions[-1]}"
             raise UsageError(
-                f"there is no {package} {wanted} for this Python; near it: {', '.join(near)}",
+                f"there is no {package} {wanted} for this Python; {some}",
                 hint=f"pip index versions {package}",
             )
     first = versions.index(oldest) if oldest else 0
@@ -172,7 +173,7 @@ class ReleaseSearch:
         )
         try:
             with driver:
-                hint = f"rl bisect --release '{self.package}==OLDER..NEWER' -- CMD"
+                hint = f"rl bisect --release '{self.package}==OLD..NEW', or repeat it: --ends 5"
                 hunt = driver.run_ends(*ends, ends, hint)
                 search, stopped = driver.search_line(hunt, versions, [1.0] * (len(versions) - 1))
         except Stopped as stop:

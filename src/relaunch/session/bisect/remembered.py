@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal import searches
-from relaunch.session.bisect.told import Request
+from relaunch.session.bisect.told import RATES, Request
 from relaunch.session.kept_recipe import recipe_json, recipe_of
 from relaunch.session.past import outcome_of
 
@@ -19,10 +21,7 @@ if TYPE_CHECKING:
 KIND, RELEASES, CHANGES = "bisect", "releases", "changes"
 """Searches among commits, among releases, among changes of variables or packages."""
 _MOST_TRIALS = 500
-_SWITCHES = (
-    "never_fails_before", "always_fails_after", "always_fails_before", "never_fails_after", "prior",
-    "repair", "rebuild", "fork",
-)  # fmt: skip
+_SWITCHES = (*RATES, "prior", "repair", "rebuild", "fork")
 _PLAIN = (
     "good", "bad", "jobs", "confidence", "ends", "most_runs", "most_s", "confirm", "build",
     "build_timeout_s",
@@ -40,8 +39,9 @@ def ends_of(project: Project, command: Sequence[str]) -> tuple[str, str, tuple[s
     wanted = list(command) or next((list(one.start["command"]) for one in reversed(trials)), [])
     same = [one for one in trials if one.start["command"] == wanted and _base(one)]
     if not wanted or not same:
+        which = f"no trial of `{shlex.join(wanted)}`" if wanted else "no trial"
         raise UsageError(
-            "no trial of this command is remembered, so name the ends",
+            f"{which} is remembered, so name the ends",
             hint="rl bisect --good v1.2 --bad HEAD -- CMD",
         )
     passed = [one for one in same if outcome_of(one.end or {}).passed]

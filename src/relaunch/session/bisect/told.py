@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from relaunch.session.bisect.hunt import Hunt
 
 
+RATES = ("never_fails_before", "always_fails_after", "always_fails_before", "never_fails_after")
+"""What a person may know of how often it fails."""
+
+
 class Request(Record):
     """What a person asked for."""
 
