@@ -20,6 +20,8 @@ from tests.bisecting import (
 )
 from tests.supervising import wait_until
 
+from relaunch.inside.protocol import EXECUTED
+
 
 def found(world, ids, *words, command):
     """Search the whole range and return the answer as data."""
@@ -258,6 +260,20 @@ def test_what_runs_is_not_traced_again_by_a_search_that_goes_on(world):
     assert "app.py" in json.loads((search / "weights.json").read_text())["files"]
     after = len((search / "probes.jsonl").read_text().splitlines())
     assert len(count.read_text()) == after - before > 0
+
+
+def test_what_is_traced_is_ended_with_the_search_and_nothing_more_begins(world):
+    ids = add_commits(world, steady(23), 40)
+    traced = world.root / "traced"
+    script = outside(
+        world,
+        f"import os, time\nif {EXECUTED!r} in os.environ:\n"
+        f"    open({str(traced)!r}, 'a').write('x')\n    time.sleep(60)\n{SLOW}",
+    )
+    answer = found(world, ids, command=[PYTHON, script])
+    assert answer["commit"] == ids[23]
+    assert traced.read_text() == "x"
+    assert not processes_with(script)
 
 
 def test_after_a_kill_the_next_search_leaves_nothing_of_the_last(world):

@@ -68,10 +68,10 @@ class Worker:
         lines, self._lines = self._lines, []
         return lines
 
-    def cancel(self) -> None:
-        """End it, with all that it started."""
+    def cancel(self, *, asked_s: float = _ASKED_S) -> None:
+        """End it, with all that it started; it has so long to end by itself."""
         self._tell(_signal.SIGTERM)
-        until = time.monotonic() + _ASKED_S
+        until = time.monotonic() + asked_s
         while self._is_open(until - time.monotonic()):
             pass
         self._tell(_signal.SIGKILL)

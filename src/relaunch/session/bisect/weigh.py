@@ -85,9 +85,9 @@ class Weigher:
         return kept_weights(self._book, self.size)
 
     def close(self) -> None:
-        """End it."""
+        """End it, at once: ended by a signal, the run of one end would only let the next begin."""
         if self._worker is not None:
-            self._worker.cancel()
+            self._worker.cancel(asked_s=0)
             self._worker = None
             self._checkout.close()
 
