@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from relaunch.search.grown import Look, Stretch
+    from relaunch.search.order import Fit
     from relaunch.session.growing.told import Found, Grown, Measure, Request
 
 _MOST_ROWS = 12
@@ -276,13 +277,21 @@ def _measured(one: Grown, measure: Measure, pen: draw.Pen) -> str:
     else:
         said = f"grows like {order_name(fit.order, pen)}"
         if not fit.is_sure:
-            rivals = [order_name(curve.order, pen) for curve in fit.rivals[:2]]
-            or_else = f", or like {' or '.join(rivals)}" if rivals else ""
-            said = f"grows perhaps like {order_name(fit.order, pen)}{or_else}"
+            said = perhaps(fit, pen)
     if measure.limit is None or (measure.earliest is None and not measure.is_given):
         return said
     limit = draw.duration(measure.limit) if measure.name == TIME else draw.size(measure.limit)
     return f"{said}\n{_reached(one, measure, limit)}"
+
+
+def perhaps(fit: Fit, pen: draw.Pen) -> str:
+    """Name the orders that would do; one that may not grow at all is said to first."""
+    orders = [fit.order, *(curve.order for curve in fit.rivals)]
+    names = [order_name(one, pen) for one in orders if one is not Order.CONSTANT][:3]
+    if Order.CONSTANT in orders:
+        return f"stays the same, or grows like {' or '.join(names[:2])}: the runs do not tell"
+    or_else = f", or like {' or '.join(names[1:])}" if names[1:] else ""
+    return f"grows perhaps like {names[0]}{or_else}"
 
 
 def _reached(one: Grown, measure: Measure, limit: str) -> str:

@@ -10,6 +10,7 @@ from relaunch.cli.grow_words import dimension, number, options, request
 from relaunch.errors import UsageError
 from relaunch.search.grown import Look
 from relaunch.search.ladder import Scale
+from relaunch.search.order import Curve, Fit, Order
 from relaunch.search.seen import Seen
 from relaunch.session.growing.curve import telling
 from relaunch.session.growing.told import Dimension, State
@@ -114,6 +115,21 @@ def test_a_size_that_is_only_known_roughly_has_two_digits():
     assert [grow_told.rounded(one) for one in (5123.0, 62_800.4, 7.77, 0.0123)] == [
         "5,100", "63,000", "7.8", "0.012",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("best", "rivals", "said"),
+    [
+        (Order.N, [], "grows perhaps like n"),
+        (Order.N, [Order.N_LOG_N, Order.N_SQUARED], "grows perhaps like n, or like n log n or n²"),
+        (Order.TWO_TO_N, [Order.CONSTANT, Order.LOG_N],
+         "stays the same, or grows like 2ⁿ or log n: the runs do not tell"),
+    ],
+)  # fmt: skip
+def test_what_may_not_grow_at_all_is_not_said_to_grow(best, rivals, said):
+    curves = [Curve(order=one, offset=1, factor=1, error=0, score=0) for one in rivals]
+    fit = Fit(order=best, rivals=tuple(curves))
+    assert grow_told.perhaps(fit, Pen()) == said
 
 
 def test_runs_that_failed_tell_nothing_of_time_unless_all_did():
