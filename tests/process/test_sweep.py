@@ -133,6 +133,14 @@ def test_sets_are_run_one_at_a_time_and_the_link_is_put_back(world: World) -> No
     assert os.readlink(world.project / "conf") == "conf@base"
 
 
+def test_where_sets_differ_in_more_lines_it_is_told_how_to_find_the_one(world: World) -> None:
+    two_sets(world)
+    world.write("conf@base/more.yaml", "lr: 1\n")
+    world.write("conf@bf16/more.yaml", "lr: 2\n")
+    out = sweep(world, "-s", "conf@*", "--", "grep", "-q", "fp32", "conf/precision.yaml")
+    assert out.splitlines()[-1] == "which of them: rl bisect --set base bf16 -- CMD"
+
+
 def test_several_sets_at_once_run_in_copies_and_no_link_of_the_user_moves(world: World) -> None:
     two_sets(world)
     program = f"cat conf/precision.yaml; pwd; readlink {world.project}/conf"

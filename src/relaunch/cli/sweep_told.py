@@ -6,7 +6,7 @@ import sys
 from textwrap import wrap
 
 from relaunch.cli import draw, searches
-from relaunch.cli.table import differing_sets, result_cells, result_columns
+from relaunch.cli.table import differing_sets, result_cells, result_columns, which_line
 from relaunch.session.compare import Row
 from relaunch.session.past import outcome_json
 from relaunch.session.sweeping.told import Kind
@@ -40,7 +40,7 @@ def show(
 
     def lines(pen: draw.Pen) -> list[str]:
         drawn = table(rows, metrics, pen) if rows else []
-        return [*drawn, *verdict(found, pen), *differs]
+        return [*drawn, *verdict(found, pen), *differs, *which_line(rows, differs, pen)]
 
     searches.tell(
         book,

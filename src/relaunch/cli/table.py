@@ -77,7 +77,8 @@ def _screen(project: Project, rows: Sequence[Row], differs: Sequence[str]) -> li
     metrics = list(project.settings.metrics)
     columns = [draw.Column("set"), *result_columns(metrics)]
     cells = [[("", row.config_set or "-"), *result_cells(row, metrics)] for row in rows]
-    return [*draw.table(columns, cells, draw.width(sys.stdout), pen), *differs]
+    drawn = draw.table(columns, cells, draw.width(sys.stdout), pen)
+    return [*drawn, *differs, *which_line(rows, differs, pen)]
 
 
 def result_columns(metrics: Sequence[str]) -> list[draw.Column]:
@@ -111,14 +112,28 @@ def _metric(row: Row, name: str) -> str:
 
 def differing_sets(project: Project, rows: Sequence[Row]) -> list[str]:
     """Say which lines differ between the sets that always passed and the others."""
-    named = [row for row in rows if row.config_set]
-    failed = dict.fromkeys(row.config_set for row in named if row.passed < len(row.ran))
-    passed = dict.fromkeys(row.config_set for row in named if row.config_set not in failed)
+    passed, failed = _sides(rows)
     if not passed or not failed:
         return []
     from relaunch.session.sets import differing
 
-    return differing(project, [*passed], [*failed])
+    return differing(project, passed, failed)
+
+
+def which_line(rows: Sequence[Row], differs: Sequence[str], pen: draw.Pen) -> list[str]:
+    """Say how to find out which of several lines it is."""
+    passed, failed = _sides(rows)
+    if len(differs) < 2 or not passed or not failed:
+        return []
+    return [pen("dim", f"which of them: rl bisect --set {passed[0]} {failed[0]} -- CMD")]
+
+
+def _sides(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Name the sets that always passed, and the others."""
+    named = [row for row in rows if row.config_set]
+    failed = dict.fromkeys(row.config_set for row in named if row.passed < len(row.ran))
+    passed = dict.fromkeys(row.config_set for row in named if row.config_set not in failed)
+    return [*passed], [*failed]
 
 
 def _row_json(row: Row) -> dict[str, object]:

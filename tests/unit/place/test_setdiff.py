@@ -25,6 +25,13 @@ def test_several_files_are_each_named() -> None:
     assert tell_apart(good, bad) == ["a: x: 1 | 2", "b: y | z"]
 
 
+def test_what_is_not_shown_is_counted() -> None:
+    good = "".join(f"k{n}: 1\n" for n in range(30)).encode()
+    told = tell_apart([{"a": good}], [{"a": good.replace(b": 1", b": 2")}])
+    assert told[0] == "only a differs: k0: 1 | 2"
+    assert told[-1] == f"and {30 - len(told) + 1} more lines"
+
+
 def test_added_lines_missing_files_and_binaries_have_a_line_too() -> None:
     assert tell_apart([{"a": b"x\n"}], [{"a": b"x\ny: 1\n"}]) == ["only a differs: - | y: 1"]
     assert tell_apart([{}], [{"a": b"x\n"}]) == ["only a differs: not there | there"]

@@ -109,10 +109,8 @@ def tell_apart(
             parting[file] = pairs
     if not parting:
         return ["no line parts the sets that passed from those that failed"]
-    if len(parting) == 1:
-        ((file, pairs),) = parting.items()
-        return [f"only {file} differs: {pair}" for pair in pairs[:_SHOWN_LINES]]
-    told = [f"{file}: {pair}" for file, pairs in parting.items() for pair in pairs]
+    start, colon = ("only ", " differs:") if len(parting) == 1 else ("", ":")
+    told = [f"{start}{file}{colon} {pair}" for file, pairs in parting.items() for pair in pairs]
     more = len(told) - _SHOWN_LINES
     return told[:_SHOWN_LINES] + ([f"and {more} more lines"] if more > 0 else [])
 
