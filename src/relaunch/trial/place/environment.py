@@ -147,7 +147,7 @@ class Environments:
             keep(tree, present, root + ".tree")
 
         # Some build tools of old know no editable installs.
-        made = self._once(key, f"an installation of {tree}", [steps("-e"), steps()], finish)
+        made = self._once(key, "an installation of its code", [steps("-e"), steps()], finish)
         put_back(made["root"] + ".tree", tree)
         return self._environment(made, os.path.join(below, "bin"))
 
