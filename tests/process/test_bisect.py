@@ -347,6 +347,7 @@ BAD = {
     ("--good", "HEAD~1", "--with", "no.yaml"): "--with no.yaml: no file of",
     ("--good", "HEAD~1", "--with", "../beside"): "--with ../beside: no file of",
     ("--god", "HEAD~1"): "no option `--god`; did you mean --good?",
+    ("--resume",): "it is about the last search, not `true`",
     ("v1.0", "HEAD"): "no trial of `v1.0 HEAD true` is remembered",
 }
 

@@ -99,6 +99,9 @@ def main(args: Namespace) -> int:
     from relaunch.session.bisect.remembered import last_search
 
     project = open_project()
+    if args.command and (args.resume or args.log or args.undo is not None):
+        said = f"it is about the last search, not `{' '.join(args.command)}`"
+        raise UsageError(said, hint="rl log --searches")
     if args.log or args.undo is not None:
         from relaunch.cli import searches
 

@@ -181,6 +181,8 @@ def _resumed(
     named = [*sizes, *(f"--{name}" for name in _KEPT if name in values)]
     if named or command is not None:
         said = f"`{named[0]}`" if named else "a command"
-        raise UsageError(f"--resume has its own sizes and command, not {said}", hint="rl grow")
+        raise UsageError(
+            f"--resume has its own sizes and command, not {said}", hint="rl grow --resume"
+        )
     search, request = last_search(project)
     return search, request.but(**{"most_runs": None, "most_s": None, **options(values)})
