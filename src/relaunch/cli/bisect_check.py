@@ -23,6 +23,7 @@ def check_line(project: Project, request: Request, *between: str) -> str:
     words += _time("--build-timeout", request.build_timeout_s)
     words += ["--match", recipe.match] if recipe.match else []
     words += _time("--timeout", recipe.limits.timeout_s)
+    words += ["--ends", str(request.ends)] if request.ends > 1 else []
     words += [f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(request, name)]
     words += [] if request.repair else ["--no-repair"]
     given = "".join(f"--env {one} " for one in _env_words(project, request))
