@@ -7,6 +7,8 @@ import sys
 from relaunch.cli import draw
 
 _WIDEST = 100
+_ECHO = len("^C")
+"""What a terminal writes behind the last line; on a row of its own, one line would be left."""
 
 
 class Lines:
@@ -21,7 +23,7 @@ class Lines:
     @property
     def width(self) -> int:
         """How wide a drawing may be."""
-        return min(_WIDEST, draw.width(sys.stderr) - 1)
+        return min(_WIDEST, draw.width(sys.stderr) - 1 - _ECHO)
 
     def say(self, text: str) -> None:
         """Say a line, cut to fit."""
