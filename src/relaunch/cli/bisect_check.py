@@ -9,14 +9,11 @@ if TYPE_CHECKING:
     from relaunch.session.bisect.told import Request
     from relaunch.session.project import Project
 
-_SWITCHES = (
-    "rebuild", "never_fails_before", "always_fails_after", "always_fails_before",
-    "never_fails_after",
-)  # fmt: skip
-
 
 def check_line(project: Project, request: Request, *between: str) -> str:
     """Return how to search `between` two candidates, in the same way."""
+    from relaunch.session.bisect.told import RATES
+
     recipe = request.recipe
     words = [word for file in request.files for word in ("--with", file)]
     words += ["--build", request.build] if request.build else []
@@ -24,7 +21,9 @@ def check_line(project: Project, request: Request, *between: str) -> str:
     words += ["--match", recipe.match] if recipe.match else []
     words += _time("--timeout", recipe.limits.timeout_s)
     words += ["--ends", str(request.ends)] if request.ends > 1 else []
-    words += [f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(request, name)]
+    words += [
+        f"--{name.replace('_', '-')}" for name in ("rebuild", *RATES) if getattr(request, name)
+    ]
     words += [] if request.repair else ["--no-repair"]
     given = "".join(f"--env {one} " for one in _env_words(project, request))
     command = draw.quoted([*words, "--", *recipe.argv])
