@@ -19,7 +19,7 @@ BISECT = Benchmark(
         "workers": commits.of_two_workers,
         "projects": cases.of_real_projects,
     },
-    rounds=6,
+    rounds=4,
     quick_rounds=2,
     takes_clones=True,
 )

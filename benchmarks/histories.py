@@ -56,7 +56,7 @@ def make(
         if kind == "eras":
             changed |= _era(number, size)
         elif kind == "breakage" and number:
-            broken = rng.random() < 0.3 and number not in (culprit - 1, culprit)
+            broken = rng.random() < 0.3 and number not in (culprit - 1, culprit, size)
             changed["extra.py"] = "import missing_thing\n" if broken else ""
         parents = _parents(kind, number)
         brought = {**brought, **changed} if number % 6 in (2, 3, 4, 5) else {}

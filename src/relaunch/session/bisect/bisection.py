@@ -46,6 +46,8 @@ _INSTALL_S = 600.0
 """What making one environment may take."""
 _MOST_ISLANDS = 6
 """Of a mended program: so many failures that came and went are looked behind."""
+_BY_THE_MERGE = 0.1
+"""How likely the merge itself is to bring a failure, against all that it merges."""
 _FEW = 8
 """In a range of fewer commits nothing is won by weighing them."""
 
@@ -179,27 +181,22 @@ class Bisection:
         return found
 
     def _inside(self, hunt: Hunt, merges: list[Commit]) -> Found | None:
-        """Look for the change among the commits that a merge brought in; None: it is the merge."""
+        """Look for the change among the commits that a merge brought in; None: it is the merge.
+
+        What a side begins with lacks the change, as the first parent has it too. Each side is
+        searched together with the merge; of several, only those that do not end without it.
+        """
         merge = merges[-1]
         known = [self.old, *(one.parents[0] for one in merges[:-1])]
-        unknown = []
-        for side in filter(None, inside_merge(self.repo, merge.id, known=known)):
+        sides = [one for one in inside_merge(self.repo, merge.id, known=known) if one]
+        unsure: list[Found] = []
+        for side in sides:
             self.commits.update((one.id, one) for one in side)
             start = (*side[0].parents, "")[0] or merge.parents[0]
-            seen = self.driver.probe_once(hunt, side[-1].id)
-            if seen is Side.NEW:
-                return self._on_line(hunt, start, side, [1.0] * len(side), merge.short)
-            if seen is Side.OTHER:
-                unknown.append((start, (*side, merge)))
-        return self._inside_unknown(hunt, merge, unknown)
-
-    def _inside_unknown(
-        self, hunt: Hunt, merge: Commit, sides: Sequence[tuple[str, Sequence[Commit]]]
-    ) -> Found | None:
-        """Look into sides of which the last commit tells nothing; each ends with the merge."""
-        unsure: list[Found] = []
-        for start, side in sides:
-            found = self._on_line(hunt, start, side, [1.0] * len(side), merge.short)
+            if len(sides) > 1 and self.driver.probe_once(hunt, side[-1].id) is Side.OLD:
+                continue
+            prior = [*self._prior_inside(start, side), _BY_THE_MERGE]
+            found = self._on_line(hunt, start, (*side, merge), prior, merge.short)
             if found.stopped or (found.is_found and found.suspects[0][0] != merge):
                 return found
             if not found.is_found:
@@ -211,6 +208,12 @@ class Bisection:
             for commit, share in found.suspects:
                 shares[commit] = shares.get(commit, 0.0) + share / len(unsure)
         return unsure[0].but(suspects=tuple(sorted(shares.items(), key=lambda one: -one[1])))
+
+    def _prior_inside(self, start: str, side: Sequence[Commit]) -> list[float]:
+        """Weigh what a merge brought in, by what it touched and what is known to run."""
+        if not self.request.prior:
+            return [1.0 / len(side)] * len(side)
+        return weights(side, touched(self.repo, start, side[-1].id), {}, {}, self.executed)
 
     def _on_line(
         self,

@@ -214,15 +214,12 @@ class Driver:
     def search_line(
         self, hunt: Hunt, ids: Sequence[str], prior: Sequence[float], inside: str = ""
     ) -> tuple[LineSearch, str]:
-        """Search among candidates, the first of which is the old end; says why it was stopped."""
+        """Search among candidates after the first, which is old; says why it was stopped."""
         places = {candidate: place for place, candidate in enumerate(ids)}
         stopped = ""
         while True:
             search = self._begun(hunt, places, prior)
             try:
-                if ids[0] not in self.seen:
-                    self.probe_once(hunt, ids[0])
-                    _learn(search, 0, hunt, self.seen[ids[0]][-1].outcome)
                 self._drive(search, places, hunt, inside)
                 self._see_afresh(search, places, hunt)
             except Contradicted:
