@@ -365,7 +365,9 @@ def test_commits_are_checked_out_beside_a_repository_alone(world: World):
     assert rungs(world, "commits", PATH=path)[1][0]["raise_it"] == "install git"
 
 
-def test_the_installer_is_tried_and_what_would_be_better_is_said(world: World):
+def test_the_installer_is_tried_and_what_would_be_better_is_said(world: World, monkeypatch):
+    beside = os.path.dirname(sys.executable)
+    monkeypatch.setenv("PATH", f"{beside}{os.pathsep}{os.environ['PATH']}")
     needs("uv")
     git, uv = shutil.which("git"), shutil.which("uv")
     assert git is not None

@@ -176,7 +176,7 @@ def test_a_save_ends_the_program_that_still_runs_and_relaunches_it(warm):
     said = read_until(process.stderr, b"watching")
     assert b"rl #1  interrupted after" in said
     assert b"rl: train.py was saved while it ran: once more\n" in said
-    assert b"resumed at train.py:5" in said
+    assert b"resumed at " in said
     assert b"changed while it ran" not in said
     assert not is_running(running)
     edit(warm, *LONG)
