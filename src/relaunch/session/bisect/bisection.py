@@ -23,7 +23,7 @@ from relaunch.session.bisect.rebuild import Used, used_by
 from relaunch.session.bisect.remembered import KIND, request_json
 from relaunch.session.bisect.repair import PLAIN, Ladder
 from relaunch.session.bisect.told import Began, Found
-from relaunch.session.bisect.weigh import Weigher, kept_files, kept_weights
+from relaunch.session.bisect.weigh import Weigher, kept_files, kept_lines, kept_weights
 from relaunch.session.sitting import Stopped
 from relaunch.trial.place.builds import Builds
 from relaunch.trial.place.checkout import open_checkout, sweep
@@ -213,7 +213,8 @@ class Bisection:
         """Weigh what a merge brought in, by what it touched and what is known to run."""
         if not self.request.prior:
             return [1.0 / len(side)] * len(side)
-        return weights(side, touched(self.repo, start, side[-1].id), {}, {}, self.executed)
+        files = touched(self.repo, start, side[-1].id)
+        return weights(side, files, kept_lines(self.book), {}, self.executed)
 
     def _on_line(
         self,

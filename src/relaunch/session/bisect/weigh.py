@@ -15,6 +15,7 @@ from relaunch.proc.workers import Worker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from relaunch.history.line import Commit
     from relaunch.history.repository import Repository
@@ -53,8 +54,8 @@ class Weigher:
                 oracle.executed(checkout, end, os.path.join(folder, name), marker)
                 for name, end in (("new", commits[-1].id), ("old", start))
             ]
-            found = _weights(repo, start, commits, touched, runs[0], runs[1])
-            return dumps({"weights": found, "files": sorted({*runs[0]})}).encode("ascii")
+            found = _weighed(repo, start, commits, touched, runs[0], runs[1])
+            return dumps({**found, "files": sorted({*runs[0]})}).encode("ascii")
 
         self._worker: Worker | None = Worker(work)
 
@@ -104,22 +105,28 @@ def kept_files(book: Search) -> tuple[str, ...]:
     return tuple((book.kept(KEPT) or {}).get("files", ()))
 
 
-def _weights(
+def kept_lines(book: Search) -> dict[str, int]:
+    """Return how many of the lines that ran each commit changed, those inside merges too."""
+    return dict((book.kept(KEPT) or {}).get("lines", {}))
+
+
+def _weighed(
     repo: Repository,
     start: str,
     commits: Sequence[Commit],
     touched: Mapping[str, Sequence[str]],
     ran_new: Mapping[str, set[int]],
     ran_old: Mapping[str, set[int]],
-) -> list[float]:
+) -> dict[str, Any]:
     new = commits[-1].id
+    nothing: dict[str, Any] = {"weights": [], "lines": {}}
     try:
-        blamed = on_the_line(
-            changed_lines(repo, start, new, ran_new, limit_s=_BLAME_S), merged_by(repo, start, new)
-        )
+        lines = changed_lines(repo, start, new, ran_new, limit_s=_BLAME_S)
+        blamed = on_the_line(lines, merged_by(repo, start, new))
         vanished = vanished_lines(repo, start, new, ran_old, limit_s=_BLAME_S)
     except RelaunchError:
-        return []
+        return nothing
     if not blamed and not vanished:
-        return []
-    return weights(commits, touched, blamed, vanished, {*ran_new, *ran_old})
+        return nothing
+    found = weights(commits, touched, blamed, vanished, {*ran_new, *ran_old})
+    return {"weights": found, "lines": dict(lines)}
