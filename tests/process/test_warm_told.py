@@ -167,7 +167,7 @@ def test_a_save_ends_the_program_that_still_runs_and_relaunches_it(warm):
     note = warm.project / "pid"
     pid = f"open({str(note)!r}, 'w').write(str(__import__('os').getpid()))"
     edit(warm, pid, "try: print('ready', flush=True); time.sleep(100)", "finally: print('left')")
-    process = watching(warm, "--", sys.executable, "train.py")
+    process = watching(warm, "--at", "train.py:5", "--", sys.executable, "train.py")
     read_until(process.stdout, b"ready\n")
     running = int(note.read_text())
     edit(warm, "print('second')")
@@ -176,7 +176,7 @@ def test_a_save_ends_the_program_that_still_runs_and_relaunches_it(warm):
     said = read_until(process.stderr, b"watching")
     assert b"rl #1  interrupted after" in said
     assert b"rl: train.py was saved while it ran: once more\n" in said
-    assert b"resumed at " in said
+    assert b"resumed at train.py:5" in said
     assert b"changed while it ran" not in said
     assert not is_running(running)
     edit(warm, *LONG)
