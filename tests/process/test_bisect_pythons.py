@@ -83,14 +83,20 @@ def test_a_module_that_is_gone_is_not_mended_where_it_is_what_is_hunted(both):
     assert answer["needed"] == {}
 
 
-def test_packages_that_this_python_cannot_have_bring_one_that_can(both):
+def needing_an_old_package(world):
+    """Ask for a package that cannot be had for the newer Python."""
     package = Package(
-        both.root / "packages",
+        world.root / "packages",
         "sample",
         "import sys\nassert sys.version_info < (3, 12), 'too new'\n",
     )
-    both.write("requirements.txt", f"sample @ {package.folder.as_uri()}\n")
-    both.commit()
+    world.write("requirements.txt", f"sample @ {package.folder.as_uri()}\n")
+    world.commit()
+    return package
+
+
+def test_packages_that_this_python_cannot_have_bring_one_that_can(both):
+    needing_an_old_package(both)
     ids = add_commits(both, lambda n: work(n, 4, "import sample\n"), 7)
     answer = found(both, ids, command=[NEWER, outside(both, REPRO)])
     assert answer["commit"] == ids[4]
@@ -98,13 +104,7 @@ def test_packages_that_this_python_cannot_have_bring_one_that_can(both):
 
 
 def test_the_environment_of_the_answer_can_be_made_again(both):
-    package = Package(
-        both.root / "packages",
-        "sample",
-        "import sys\nassert sys.version_info < (3, 12), 'too new'\n",
-    )
-    both.write("requirements.txt", f"sample @ {package.folder.as_uri()}\n")
-    both.commit()
+    package = needing_an_old_package(both)
     ids = add_commits(both, lambda n: work(n, 2, "import sample\n"), 3)
     script = outside(both, REPRO)
     used = found(both, ids, command=[NEWER, script])["environment"]
