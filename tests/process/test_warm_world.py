@@ -2,10 +2,13 @@
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.needs import every_python
 from tests.warming import BEGIN, as_cold, edit, end, first, on_terminal, plain, told
 
 # --- what a program wrote
@@ -166,6 +169,111 @@ def test_a_signal_that_waits_is_not_lost(warm):
     assert "rl: resumed at" in again.stderr
     assert told(again) == told(plain(warm))
     assert again.stdout.endswith("waits\nheard\nedited\n")
+
+
+INTERRUPTED = [
+    "import gc",
+    "import many",
+    "HERE = os.path.dirname(os.path.abspath(__file__))",
+    "KNOWN = (HERE, os.path.dirname(os.__file__), '<frozen ')",
+    "before, bad = (gc.isenabled(), sys.getrecursionlimit()), set()",
+    "class Enough(Exception): pass",
+    "def look(frame):",
+    "    while frame:",
+    "        file = frame.f_code.co_filename",
+    "        if not file.startswith(KNOWN) or '/inside/warm/' in file: bad.add(file)",
+    "        frame = frame.f_back",
+    "def handler(number, frame):",
+    "    look(frame)",
+    "    look(sys._getframe())",
+    "    if (gc.isenabled(), sys.getrecursionlimit()) != before: bad.add('changed')",
+    "    raise Enough",
+    "def work(n):",
+    "    many.ALL[n % len(many.ALL)](n)",
+    "    os.path.exists(f'{HERE}/{n}')",
+    "    with open(f'{HERE}/{n % 100}.txt', 'w') as file: file.write('x')",
+    "    try: os.stat(f'{HERE}/no {n}')",
+    "    except OSError as error: look(error.__traceback__.tb_frame)",
+    "def interrupted(times):",
+    "    count = n = 0",
+    "    while count < times:",
+    "        try:",
+    "            signal.setitimer(signal.ITIMER_REAL, 1e-6 + count % 97 * 3e-6)",
+    "            while True:",
+    "                n += 1",
+    "                work(n)",
+    "        except Enough as error:",
+    "            count += 1",
+    "            trace = error.__traceback__",
+    "            while trace:",
+    "                look(trace.tb_frame)",
+    "                trace = trace.tb_next",
+    "            if (gc.isenabled(), sys.getrecursionlimit()) != before: bad.add('changed')",
+    "    return count",
+    "signal.signal(signal.SIGALRM, handler)",
+]
+"""Interrupts itself while it passes new lines and looks at files."""
+
+
+@every_python
+def test_a_program_that_is_interrupted_anywhere_never_meets_us(warm, python):
+    body = "".join(f"    a = n + {line}\n    b = a\n" for line in range(6))
+    functions = "".join(f"def f{number}(n):\n{body}" for number in range(150))
+    warm.write(
+        "many.py", f"{functions}ALL = [f for name, f in globals().items() if name[0] == 'f']"
+    )
+    edit(warm, *INTERRUPTED, "print(interrupted(2000), sorted(bad))")
+    at = f"train.py:{4 + len(INTERRUPTED) + 1}"
+    cold = warm.rl("warm", "--at", at, "--", python, "train.py")
+    assert told(cold)[:2] == (0, "begin\n2000 []\n")
+    edit(warm, *INTERRUPTED, "print('again', interrupted(1000), sorted(bad))")
+    again = warm.rl("warm")
+    assert f"rl: resumed at {at} " in again.stderr, again.stderr
+    assert told(again)[:2] == (0, "begin\nagain 1000 []\n")
+
+
+@every_python
+def test_a_program_that_ctrl_c_ends_dies_of_it(warm, python):
+    lines = [
+        "def work():",
+        "    os.kill(os.getpid(), signal.SIGINT)",
+        "    time.sleep(9)",
+        "work()",
+    ]
+    edit(warm, *lines)
+    plainly = subprocess.run(
+        [python, "train.py"], cwd=warm.project, env=warm.env, capture_output=True, text=True
+    )
+    done = warm.rl("warm", "--", python, "train.py")
+    assert plainly.returncode == -signal.SIGINT
+    assert told(done) == (-signal.SIGINT, plainly.stdout, plainly.stderr)
+    assert "killed by SIGINT" in done.stderr
+
+
+SOON = """\
+import os, signal, sys, time
+if any(one.endswith("/warm/main.py") for one in sys.orig_argv[:3]) and os.fork() == 0:
+    time.sleep({seconds})
+    os.kill(os.getppid(), signal.SIGINT)
+    os._exit(0)
+"""
+"""Has the program interrupted after a moment, wherever it is then."""
+
+
+@pytest.mark.parametrize("milliseconds", [1, 4, 10, 20, 40, 80])
+def test_ctrl_c_before_the_script_begins_is_one_at_its_beginning(warm, milliseconds):
+    warm.write("site/sitecustomize.py", SOON.format(seconds=milliseconds / 1000))
+    warm.write("train.py", "import part\nwhile True: part.spin()\n")
+    warm.write("part.py", "def spin():\n    a = 1\n" + "    a += 1\n" * 3000)
+    env = {"PYTHONPATH": str(warm.project / "site")}
+    done = warm.rl("warm", "--", sys.executable, "train.py", env=env)
+    assert done.returncode == -signal.SIGINT
+    errors = told(done)[2]
+    assert errors.startswith("Traceback (most recent call last):\n")
+    assert errors.splitlines()[1].startswith(f'  File "{warm.project}/train.py", line ')
+    assert errors.endswith("\nKeyboardInterrupt\n")
+    assert "/inside/" not in errors
+    assert "relaunch" not in errors
 
 
 # --- the terminal

@@ -115,12 +115,8 @@ class Line:
             _close(fd)
 
     def _in_child(self) -> None:
-        try:
-            caller = str(sys._getframe(1).f_globals.get("__name__"))
-        except ValueError:
-            caller = ""
         # `rl warm` forks a program to go on later; to the program that is the same process.
-        if not caller.startswith("_relaunch_warm"):
+        if not hasattr(sys, "_relaunch_forks"):
             self._forked = True
         self.renew()
 

@@ -66,9 +66,12 @@ def start(names: dict[str, Any]) -> None:
     shot: Any = ModuleType("_relaunch_warm.shot")
     shot.Camera = Editor
     sys.modules["_relaunch_warm.shot"] = package.shot = shot
+    from _relaunch_warm import loader
+
+    sys.meta_path.insert(0, loader.finder_of(INSIDE))
     from _relaunch_warm import entry
 
-    entry.start(names, (True, [0, 0, 0]), [], {*sys.modules})
+    entry.start(names, set(), (True, [0, 0, 0]), [], {*sys.modules})
 
 
 def spec_of(python: str, script: str, **more: Any) -> str:

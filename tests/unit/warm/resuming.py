@@ -18,7 +18,10 @@ import sys, os, posix, json, linecache
 from types import ModuleType
 _package = sys.modules["_relaunch_warm"] = ModuleType("_relaunch_warm")
 _package.__path__ = [{here!r}]
+from _relaunch_warm import loader
+sys.meta_path.insert(0, loader.finder_of({here!r}))
 from _relaunch_warm import world, spine
+del sys.meta_path[0]
 ledger = world.Ledger()
 ledger.install([sys.prefix, sys.base_prefix, {run!r}])
 _children = set()

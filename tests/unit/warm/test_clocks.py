@@ -17,6 +17,8 @@ import json, os, sys, time
 from types import ModuleType
 package = sys.modules["_relaunch_warm"] = ModuleType("_relaunch_warm")
 package.__path__ = [{str(Path(warm.__file__).parent)!r}]
+from _relaunch_warm import loader
+sys.meta_path.insert(0, loader.finder_of(package.__path__[0]))
 from _relaunch_warm import clocks
 real = time.process_time
 clocks.stand_in()

@@ -6,7 +6,6 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
 LIBRARY = os.path.dirname(os.__file__) + "/"
@@ -42,12 +41,14 @@ def asks_about_the_system(frame: FrameType) -> bool:
     return not {LIBRARY + "platform.py", LIBRARY + "ctypes/util.py"}.isdisjoint(_files(frame, 8))
 
 
-def _files(frame: FrameType, depth: int) -> Iterator[str]:
-    """Give the files of so many callers, the nearest first."""
+def _files(frame: FrameType, depth: int) -> list[str]:
+    """Return the files of so many callers, the nearest first."""
+    found = []
     caller: FrameType | None = frame
     while caller is not None and depth:
-        yield caller.f_code.co_filename
+        found.append(caller.f_code.co_filename)
         caller, depth = caller.f_back, depth - 1
+    return found
 
 
 def kind_only(frame: FrameType) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import signal
 
+from . import held
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,13 +63,9 @@ def _wrap(
     real = getattr(module, name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if kwargs or _holds(is_any, args):
-                before()
-            return real(*args, **kwargs)
-        except BaseException as error:  # as if it came from the function itself
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        if kwargs or _holds(is_any, args):
+            held.apart(before)
+        return real(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__, call.__module__ = real.__doc__, module.__name__

@@ -130,13 +130,9 @@ class _Clock:
         self.__self__ = module
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            value = self._real(*args, **kwargs)
-            more = _added(self._which(args)) if _more else None
-            return self._add(value, more) if more else value
-        except BaseException as error:  # it goes on without this frame
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        value = self._real(*args, **kwargs)
+        more = _added(self._which(args)) if _more else None
+        return self._add(value, more) if more else value
 
     def __repr__(self) -> str:
         return repr(self._real)

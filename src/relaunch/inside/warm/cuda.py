@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import spine
+from . import held, spine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def watch(torch: Any, first_use: Callable[[FrameType], object]) -> None:
         return known[0] if known else int(count())
 
     def notice() -> None:
-        first_use(sys._getframe(1))
+        held.apart(first_use, sys._getframe(1))
         begin()
 
     for name, new in ((_COUNT, count_apart), (_BEGIN, notice)):

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from . import (
     arrivals,
+    held,
     ledger,
     linetable,
     morph,
@@ -22,7 +23,9 @@ from . import (
     sites,
     spine,
     states,
+    unseen,
     where,
+    wrapped,
 )
 from .stencils import Stencils
 
@@ -39,18 +42,28 @@ _OF_A_SCRIPT = frozenset(
 )  # fmt: skip
 _PACKAGE = "_relaunch_warm."
 _LIBRARY = {"os", "posix", "posixpath", "time", "signal", "select", "socket", "fcntl", "json"}
+_BOM = b"\xef\xbb\xbf"
 _EXTERNAL = "<frozen importlib._bootstrap_external>"
 
 
 def start(
-    names: dict[str, Any], before: tuple[bool, list[int]], first: list[int], known: set[str]
+    names: dict[str, Any],
+    signals: set[int],
+    before: tuple[bool, list[int]],
+    first: list[int],
+    known: set[str],
 ) -> None:
     """Make `names` those of the script, and the next call of `stop` its first step.
 
-    `before` is what the collector of garbage was like when this process began, `first` the first
-    object of ours, and `known` are the modules that had been loaded.
+    `signals` are those that were held back when this process began, `before` is what the collector
+    of garbage was like then, `first` the first object of ours, and `known` are the modules that had
+    been loaded.
     """
     spec = json.loads(sys.argv[1])
+    signals = signals - {*spec.get("held", ())}  # those were held back for us
+    mask = held.Mask(sum(1 << number - 1 for number in signals))
+    if sys.gettrace() is not None or sys.getprofile() is not None:
+        unseen.shelter()
     words = sys.argv[3:]
     sys.argv[:] = words
     sys.orig_argv[:] = spec["command"]
@@ -65,12 +78,14 @@ def start(
     program.kept = Stencils(spec.get("cache", ""))
     loaded = None if module else _load(program, full)
     if (loaded is None and not module) or not proven():
+        held.release(mask)
         os.execv(sys.executable, spec["command"])
     try:
         watch_imports(program, spec["roots"])
         shot.Camera(spec).attach(program)
     except Exception as error:  # as where there is no place for snapshots: Python can do it all
         where.leave_word(spec, error)
+        held.release(mask)
         os.execv(sys.executable, spec["command"])
     atexit.register(program.rest)
     _keep_library()
@@ -84,13 +99,13 @@ def start(
     names["__doc__"] = None
     if loaded is None:
         del sys.argv[1]
-        setattr(builtins, sites.STOP, _run_module(module, names))
+        setattr(builtins, sites.STOP, _run_module(module, names, mask))
     else:
         names["__file__"] = full
         names["__loader__"] = SourceFileLoader("__main__", full)
-        setattr(builtins, sites.STOP, _first_step(program, loaded, names))
+        setattr(builtins, sites.STOP, _first_step(program, loaded, names, mask))
     quiet.hide(first)
-    quiet.leave(before)
+    quiet.go_on(before)
 
 
 def _keep_library() -> None:
@@ -99,7 +114,8 @@ def _keep_library() -> None:
     copies: dict[str, ModuleType] = {}
     for name in _LIBRARY & sys.modules.keys():
         copies[name] = ModuleType(name)
-        vars(copies[name]).update(vars(sys.modules[name]))
+        for key, value in vars(sys.modules[name]).items():
+            vars(copies[name])[key] = wrapped.real(value)
     vars(copies["os"])["path"] = copies["posixpath"]
     for names in ours:
         for name, copy in copies.items():
@@ -123,7 +139,7 @@ def proven() -> bool:
         linetable.prove()
     except OSError:
         return False
-    return morph.works()
+    return unseen.works() and morph.works()
 
 
 def _load(program: spine.Program, file: str) -> Loaded | None:
@@ -139,6 +155,8 @@ def _load(program: spine.Program, file: str) -> Loaded | None:
 
 def decode(data: bytes) -> str:
     """Return the text of a source file, by the encoding that it declares."""
+    if not data.startswith(_BOM) and b"coding" not in b"".join(data.splitlines()[:2]):
+        return data.decode().replace("\r\n", "\n").replace("\r", "\n")
     from importlib.util import decode_source
 
     return decode_source(data)
@@ -151,7 +169,7 @@ def _first_site(loaded: Loaded) -> int | None:
     return None
 
 
-def _first_step(program: spine.Program, loaded: Loaded, names: dict[str, Any]) -> Any:
+def _first_step(program: spine.Program, loaded: Loaded, names: dict[str, Any], mask: Any) -> Any:
     def step(_: int) -> None:
         delattr(builtins, sites.STOP)
         index = _first_site(loaded) or 0
@@ -162,11 +180,12 @@ def _first_step(program: spine.Program, loaded: Loaded, names: dict[str, Any]) -
             program.seen[before] = 1
         morph.morph(sys._getframe(1), loaded.code, sites.stop_calls(loaded.code)[number])
         program.seen[number] = 1
+        held.release(mask)
 
     return step
 
 
-def _run_module(module: str, names: dict[str, Any]) -> Any:
+def _run_module(module: str, names: dict[str, Any], mask: Any) -> Any:
     """Return what gives the function that runs a module, as `python -m` does."""
     import runpy
 
@@ -176,12 +195,8 @@ def _run_module(module: str, names: dict[str, Any]) -> Any:
 
     def run() -> None:
         del names["__rl_run__"]
-        try:
-            runpy._run_module_as_main(module)  # type: ignore[attr-defined]
-        except BaseException as error:
-            if error.__traceback__ is not None:
-                error.__traceback__ = error.__traceback__.tb_next
-            raise
+        held.release(mask)
+        runpy._run_module_as_main(module)  # type: ignore[attr-defined]
 
     def step(_: int) -> Any:
         delattr(builtins, sites.STOP)
@@ -219,8 +234,9 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
         if not is_project(path) or translated or program.is_closed:
             if not states.is_of_a_package(path):
                 _note_library(path)
-            return theirs(self, fullname)
-        native = theirs(self, fullname)  # it says what is wrong, and keeps bytecode, as ever
+            return unseen.in_sight(theirs, self, fullname)  # type: ignore[no-any-return]
+        # It says what is wrong, and keeps bytecode, as ever.
+        native: CodeType | None = unseen.in_sight(theirs, self, fullname)
         before = quiet.enter()
         first = quiet.mark()
         try:
@@ -235,7 +251,7 @@ def watch_imports(program: spine.Program, roots: list[str]) -> None:
             quiet.leave(before)
 
     def _watched(loader: SourceFileLoader, name: str, path: str) -> CodeType | None:
-        native = theirs(loader, name)
+        native: CodeType | None = unseen.in_sight(theirs, loader, name)
         before = quiet.enter()
         try:
             return arrivals.watched(name, decode(loader.get_data(path)), path)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from . import clocks, cuda, held, questions, quiet, shown
+from . import clocks, cuda, held, questions, quiet, shown, unseen
 from .callers import LIBRARIES, asks_about_the_system, imports, rotates, shows_lines
+from .morph import Caller
 from .native import (
     DYNAMO,
     GENERATORS,
@@ -40,6 +41,7 @@ _SHOWN: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "sys.unraisablehook": lambda args: (args[1].exc_value, args[1].exc_traceback),
 }
 """Events with which Python shows an exception, and where it and its traceback are."""
+_TRACING = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback")
 _METADATA = (".dist-info", ".egg-info", ".egg", ".egg-link")
 _WRITES = os.O_WRONLY | os.O_RDWR
 _SOURCES = (".py", ".pyc")
@@ -53,10 +55,13 @@ _CARED_FOR = {*SEEDS, *GENERATORS, *READERS, cuda.MODULE, clocks.MODULE, TORCH}
 def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
     events = _Events(ledger)
     table = events.table()
-    heeded = frozenset([*table, *_SHOWN])
+    heeded = frozenset([*table, *_SHOWN, *_TRACING])
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event not in heeded:  # first: a large import tells of fifteen thousand others
+            return
+        if event in _TRACING:
+            unseen.shelter()
             return
         if event in _SHOWN:
             before = quiet.enter()
@@ -68,15 +73,18 @@ def hook_of(ledger: Ledger) -> Callable[[str, tuple[Any, ...]], None]:
                 quiet.leave(before)
             return
         try:
-            frame = sys._getframe(1)
+            frame = unseen.user(sys._getframe(1))
         except ValueError:  # nobody: Python itself shows a traceback, when the program is over
             return
-        caller, folder = opener(frame) if event == "open" else (None, None)
-        if caller is not None:
-            frame, args = caller, (*args, folder)
-        if ledger.asleep or frame.f_code.co_filename.startswith(_OURS):
-            return
         if not ledger.forked.is_child and events.is_of_an_import(event, args, frame):
+            return
+        caller = Caller(sys._getframe())
+        folder = opener(caller) if event == "open" else []
+        if folder:
+            args = (*args, *folder)
+        elif caller.code is not None and caller.code.co_filename.startswith(_OURS):
+            return
+        if ledger.asleep:
             return
         before = quiet.enter()
         try:

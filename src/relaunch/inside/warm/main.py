@@ -7,12 +7,16 @@ the first statement of the script; the last call below never comes back to this 
 # ruff: noqa: F821
 # mypy: ignore-errors
 
+import _signal as __rl_signal__
+
+__rl_mask__ = __rl_signal__.pthread_sigmask(0, range(1, 32))  # until the script begins
 import gc
 import sys
 
 
 def start(names: dict) -> None:
     """Load our package by its path and prepare the script."""
+    signals = names["__rl_mask__"]
     known = {*sys.modules} - {"gc"}
     before = gc.isenabled(), [*gc.get_count()]
     gc.disable()
@@ -30,7 +34,7 @@ def start(names: dict) -> None:
     sys.meta_path.insert(0, loader.finder_of(here))  # until all modules of ours are loaded
     from _relaunch_warm import entry
 
-    entry.start(names, before, first, known)
+    entry.start(names, signals, before, first, known)
 
 
 if __name__ == "__main__":

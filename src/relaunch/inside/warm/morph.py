@@ -42,6 +42,8 @@ _CODE, _FUNCTION, _CALLER, _AT, _HEIGHT, _VARIABLES = _LAYOUTS.get(
 )
 _IS_ENTRY = 68
 """In 3.11 only: the frame was entered from C."""
+_OWNER, _OF_C = 70, 3
+"""Since 3.12: where a frame says whose it is, and what those say by which C enters."""
 _BEHIND = {(3, 11): 8, (3, 12): 6}.get(sys.version_info[:2], 0)
 """How far its pointer is behind the call in which a frame waits."""
 _WARMUP = 52
@@ -98,10 +100,35 @@ def function_of(frame: FrameType) -> FunctionType | None:
     return found if isinstance(found, FunctionType) else None
 
 
+class Caller:
+    """Who called a function, be it one that nobody sees."""
+
+    def __init__(self, callee: FrameType) -> None:
+        at = _word(_address(callee) + _CALLER).value
+        while at and _is_of_c(at):
+            at = _word(at + _CALLER).value
+        self._at = at or 0
+        self.code: CodeType | None = cast(_word(at + _CODE).value, py_object).value if at else None
+
+    def variable(self, place: int) -> Any:
+        """Return the value of one of its variables."""
+        return cast(_word(self._at + _VARIABLES + _WORD * place).value, py_object).value
+
+
+def _is_of_c(frame: int) -> bool:
+    """Tell whether a frame only says that C called the interpreter."""
+    return sys.version_info >= (3, 12) and c_ubyte.from_address(frame + _OWNER).value == _OF_C
+
+
 def is_called_by(callee: FrameType, caller: FrameType) -> bool:
-    """Tell whether Python returns from `callee` straight into `caller`, with no C between them."""
-    below = _address(callee)
-    if _word(below + _CALLER).value != _address(caller):
+    """Tell whether Python returns straight into `caller` from what it called on the way to here.
+
+    Then there is no C between the two.
+    """
+    below, at, end = 0, _address(callee), _address(caller)
+    while at and at != end:
+        below, at = at, _word(at + _CALLER).value
+    if not at or not below or _is_of_c(below):
         return False
     return sys.version_info >= (3, 12) or not c_bool.from_address(below + _IS_ENTRY).value
 

@@ -6,6 +6,8 @@ import os
 import sys
 from functools import partial
 
+from . import held, unseen
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,12 +82,8 @@ def _stand_in(
     """Let a function pass for one of a module: it notes the call first, and is in no traceback."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            note(args, kwargs)
-            return real(*args, **kwargs)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        held.apart(note, args, kwargs)
+        return real(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = real.__doc__
@@ -99,28 +97,20 @@ def watch_generators(ledger: Ledger, module: Any) -> None:
         real_seed = module.Random.seed
 
         def seed(self: Any, a: Any = None, version: int = 2) -> None:
-            try:
-                real_seed(self, a, version)
-            except BaseException as error:
-                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-                raise
+            unseen.in_sight(real_seed, self, a, version)
             if self is not module._inst:
                 ledger.unseeded[:] = [one for one in ledger.unseeded if one is not self]
                 if a is None:
-                    _remember(ledger, self)
+                    held.apart(_remember, ledger, self)
 
         module.Random.seed = seed
         return
     real = module.default_rng
 
     def default_rng(seed: Any = None) -> Any:
-        try:
-            made = real(seed)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        made = real(seed)
         if seed is None:
-            _remember(ledger, made)
+            held.apart(_remember, ledger, made)
         return made
 
     default_rng.__doc__, default_rng.__module__ = real.__doc__, real.__module__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import arrivals
+from . import arrivals, quiet, unseen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def _replace_reader(
     def read_pyc(source: Any, pyc: Any, trace: Any = lambda _: None) -> CodeType | None:
         path = os.fspath(source)
         if not is_project(path) or path in program.files:
-            return theirs(source, pyc, trace)  # type: ignore[no-any-return]
+            return unseen.in_sight(theirs, source, pyc, trace)  # type: ignore[no-any-return]
+        before = quiet.enter()
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
@@ -47,6 +48,9 @@ def _replace_reader(
                 text, path, rewrite=lambda tree, text: rewrite(tree, text, path)
             ).code
         except (OSError, SyntaxError, ValueError):
-            return theirs(source, pyc, trace)  # type: ignore[no-any-return]
+            pass
+        finally:
+            quiet.leave(before)
+        return unseen.in_sight(theirs, source, pyc, trace)  # type: ignore[no-any-return]
 
     names["_read_pyc"] = read_pyc

@@ -14,6 +14,8 @@ from _thread import _count as count_threads
 from ctypes import PyDLL, addressof, c_int, c_size_t, c_void_p, py_object, string_at
 from struct import pack
 
+from . import held
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -54,20 +56,45 @@ _young = _generations()
 _counts = [c_int.from_address(_young + _HEAD + 4 + _STRIDE * n) for n in range(3) if _young]
 
 
-def enter() -> tuple[bool, list[int]]:
-    """Begin work of ours; returns what `leave` needs."""
+def enter() -> tuple[Any, tuple[bool, list[int]]]:
+    """Begin work of ours, which no handler of a signal may end; returns what `leave` needs."""
+    mask = held.hold()
+    try:
+        return mask, pause()
+    except BaseException:
+        held.release(mask)
+        raise
+
+
+def leave(before: tuple[Any, tuple[bool, list[int]]]) -> None:
+    """End it: the program goes on with the counts it had, and hears of its signals."""
+    mask, counts = before
+    try:
+        go_on(counts)
+    finally:
+        held.release(mask)
+
+
+def pause() -> tuple[bool, list[int]]:
+    """Collect no garbage, and count none; returns what `go_on` needs."""
     before = gc.isenabled(), [one.value for one in _counts]
-    gc.disable()  # last: who is too deep to come here must not go on without it
+    try:
+        gc.disable()
+    except BaseException:  # of a handler: another thread got the signal
+        go_on(before)
+        raise
     return before
 
 
-def leave(before: tuple[bool, list[int]]) -> None:
-    """End it: the program goes on with the counts it had."""
+def go_on(before: tuple[bool, list[int]]) -> None:
+    """Go on with the counts there were."""
     enabled, counts = before
-    for one, count in zip(_counts, counts, strict=False):
-        one.value = count
-    if enabled:
-        gc.enable()
+    try:
+        for one, count in zip(_counts, counts, strict=False):
+            one.value = count
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _links(address: int) -> Any:

@@ -121,7 +121,7 @@ class Camera:
         try:
             self._bury()
             why = self._why_not(program, frame)
-            if signal.sigpending() & mask:
+            if held.is_due(program.mask or mask):
                 why = why or "a signal is held back by the program"
             if not why:
                 self._hear(program)
@@ -284,10 +284,7 @@ class Camera:
             return program.never
         if not self._has_its_lines():
             return "the program closed files that are not its own"
-        caller: FrameType | None = sys._getframe()
-        while caller is not None and caller.f_back is not frame:
-            caller = caller.f_back
-        if caller is None or not morph.is_called_by(caller, frame):
+        if not morph.is_called_by(sys._getframe(), frame):
             return "another tool runs the interpreter"
         return world.refuse(self.children, program.apart)
 

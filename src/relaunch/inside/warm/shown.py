@@ -6,11 +6,10 @@ What was shown is in the output already. A snapshot is of no use once it would s
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec, module_from_spec
 from itertools import islice
 from types import ModuleType
 
-from . import arrivals
+from . import arrivals, held, states, unseen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,19 +21,6 @@ if TYPE_CHECKING:
 _MOST_LINES = 20
 _RECORD_FIELDS = {"lineno", "__dict__", "vars", "getattr"}
 """Names in functions that may show where a log record was made."""
-
-
-def _own(name: str) -> Any:
-    """Return a module of the library for ourselves: which ones are loaded is the program's."""
-    spec = find_spec(name)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-_linecache = _own("linecache")
 
 
 def watch(ledger: Ledger) -> None:
@@ -62,7 +48,7 @@ def note_warned(ledger: Ledger) -> None:
         names = vars(module) if isinstance(module, ModuleType) else {}
         for key in [*names.get("__warningregistry__", ())]:
             if isinstance(key, tuple):
-                _note(ledger, str(names.get("__file__")), key[2], key[2])
+                _note(ledger, str(names.get("__file__")), key[2], key[2], {})
 
 
 def _watch_lines(names: dict[str, Any], ledger: Ledger) -> None:
@@ -70,14 +56,14 @@ def _watch_lines(names: dict[str, Any], ledger: Ledger) -> None:
     inner = real_line.__code__
 
     def getline(filename: str, lineno: int, module_globals: Any = None) -> str:
-        text: str = real_line(filename, lineno, module_globals)
-        ledger.line(filename, lineno, text)
+        text: str = unseen.in_sight(real_line, filename, lineno, module_globals)
+        held.apart(ledger.line, filename, lineno, text)
         return text
 
     def getlines(filename: str, module_globals: Any = None) -> list[str]:
         if sys._getframe(1).f_code is not inner:
-            ledger.all_lines(filename)
-        found: list[str] = real_lines(filename, module_globals)
+            held.apart(ledger.all_lines, filename)
+        found: list[str] = unseen.in_sight(real_lines, filename, module_globals)
         return found
 
     for new, real in ((getline, real_line), (getlines, real_lines)):
@@ -88,12 +74,13 @@ def _watch_lines(names: dict[str, Any], ledger: Ledger) -> None:
 def show(ledger: Ledger, error: BaseException | None, trace: TracebackType | None) -> None:
     """Note the lines that Python shows of an exception, and of those that led to it."""
     ledger.shown()
+    texts: dict[str, list[str]] = {}
     todo = [(error, trace)]
     done = set()
     while todo:
         error, trace = todo.pop()
         while trace is not None:
-            _show_place(ledger, trace)
+            _show_place(ledger, trace, texts)
             trace = trace.tb_next
         for other in (getattr(error, "__cause__", None), getattr(error, "__context__", None)):
             if other is not None and id(other) not in done:
@@ -101,17 +88,17 @@ def show(ledger: Ledger, error: BaseException | None, trace: TracebackType | Non
                 todo.append((other, other.__traceback__))
 
 
-def _show_place(ledger: Ledger, trace: TracebackType) -> None:
+def _show_place(ledger: Ledger, trace: TracebackType, texts: dict[str, list[str]]) -> None:
     code, first, at = trace.tb_frame.f_code, trace.tb_lineno, trace.tb_lasti // 2
     last = next((end or first for _, end, _, _ in islice(code.co_positions(), at, at + 1)), first)
-    _note(ledger, code.co_filename, first, min(last, first + _MOST_LINES))
+    _note(ledger, code.co_filename, first, min(last, first + _MOST_LINES), texts)
 
 
-def _note(ledger: Ledger, file: str, first: int, last: int) -> None:
+def _note(ledger: Ledger, file: str, first: int, last: int, texts: dict[str, list[str]]) -> None:
     if ledger.is_source(file):
-        _linecache.checkcache(file)
+        found = texts[file] = texts.get(file) or states.lines_of(file)
         for number in range(first, last + 1):
-            ledger.line(file, number, _linecache.getline(file, number))
+            ledger.line(file, number, found[number - 1] if 0 < number <= len(found) else "")
 
 
 def are_logged() -> bool:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import copy
 import ctypes
 import os
+import signal
+import sys
 import weakref
 from _thread import get_ident
 from sys import _getframe, getrecursionlimit
 from time import perf_counter
 from types import CodeType, FrameType
 
-from . import children, compare, held, linetable, morph, quiet, shown, sites
+from . import children, compare, held, linetable, morph, quiet, shown, sites, unseen
 from .flags import Flags
 from .loaded import CannotResume, Loaded, has_sites
 from .stencils import Stencils
@@ -109,21 +111,24 @@ class Program:
         """The program would notice when it calls us."""
         self.inside = 0
         """The thread that called us and has not come back yet."""
+        self.mask: Any = None
+        """The signals that the program itself holds back, while it calls us."""
 
         def call(number: int) -> None:
             if self.thread() == self.inside:  # we called the program: it replaced some builtin
                 return
-            limit = self.limit()
-            self.set_limit(limit + self.room)  # however deep the program is
+            mask, limit = self.no_mask(), self.limit()
+            self.sigmask(self.block, None, mask)  # a handler that is due raises here
             try:
-                before = self.enter()
-            except RecursionError:
-                self._pass(number)
-                self.set_limit(limit)
-                return
-            try:
-                self.inside = self.thread()
-                self.stop(number)
+                self.sigmask(self.block, self.signals, None)
+                self.set_limit(limit + self.room)  # however deep the program is
+                before = self.pause()
+                try:
+                    self.inside, self.mask = self.thread(), mask
+                    self.stop(number)
+                finally:
+                    self.inside, self.mask = 0, None
+                    self.go_on(before)
             except self.cannot as error:
                 self.give_up(f"{error}")
             except self.too_deep:
@@ -132,9 +137,10 @@ class Program:
                 self.flags.set(0, len(self.seen))
                 raise
             finally:
-                self.inside = 0
-                self.leave(before)
-                self.set_limit(limit)
+                try:
+                    self.set_limit(limit)
+                finally:
+                    self.sigmask(self.unblock, mask, None)
 
         call.__name__ = sites.STOP
         self.call = call
@@ -151,7 +157,9 @@ class Program:
     set_limit = staticmethod(ctypes.pythonapi.Py_SetRecursionLimit)
     room = 200
     """Levels that our own work may take where the program has none left."""
-    enter, leave = staticmethod(quiet.enter), staticmethod(quiet.leave)
+    pause, go_on = staticmethod(quiet.pause), staticmethod(quiet.go_on)
+    no_mask, signals, sigmask = held.Mask, held.ALL, staticmethod(held.sigmask)
+    block, unblock = int(signal.SIG_BLOCK), int(signal.SIG_SETMASK)
     give_up = staticmethod(give_up)
     cannot = (morph.CannotMorph, CannotResume)
     too_deep = (RecursionError, ctypes.ArgumentError)
@@ -267,7 +275,8 @@ class Program:
     # --- between two statements
 
     def stop(self, number: int) -> None:
-        """Look what is to be done here, in the frame that is two above."""
+        """Look what is to be done here, in the frame of the program."""
+        frame = unseen.user(_getframe(1))
         if self.deep:
             self._count_deep()
         if number == sites.CAUGHT:
@@ -278,11 +287,7 @@ class Program:
             return
         if self.version(number).stale:
             first = quiet.mark()
-            mask = held.hold()
-            try:
-                number = self._renew(number, _getframe(2))
-            finally:
-                held.release(mask)
+            number = self._renew(number, frame)
             quiet.hide(first)
         if self.is_watched:
             self.part()
@@ -299,13 +304,13 @@ class Program:
         self.edited.discard(number)
         if due:
             first = quiet.mark()  # or who collects garbage would find some of ours
-            if self.shoot(self, number, _getframe(2)) and self.version(number).stale:
-                number = self._renew(number, _getframe(2))
+            if self.shoot(self, number, frame) and self.version(number).stale:
+                number = self._renew(number, frame)
             quiet.hide(first)
         self.seen[number] = 1
         if number < self.told_end:
             self.told[number] = 1
-        self._close(number, _getframe(2).f_code)
+        self._close(number, frame.f_code)
 
     def _close(self, number: int, code: CodeType) -> None:
         """Ask no more at a site that was passed, unless it is a door that is not busy.
@@ -383,9 +388,17 @@ class Program:
         self.caught = self.caught or caught
 
     def rest(self) -> None:
-        """Take no more snapshots: the program is over but for what it does at its very end."""
-        self.due_at = float("inf")
-        self.settle()
+        """Take no more snapshots: the program is over but for what it does at its very end.
+
+        A signal that comes while we wait there comes too late for it.
+        """
+        try:
+            mask = held.hold()
+            self.due_at = float("inf")
+            self.settle()
+            held.release(mask)
+        except (KeyboardInterrupt, SystemExit):
+            pass
 
     def paid(self, seconds: float) -> None:
         """Note what a snapshot cost, and when the next one pays."""
@@ -474,12 +487,14 @@ class Program:
 def fork() -> int:
     """Fork as `os.fork` does, without its warning about threads: those that hurt were refused."""
     api = ctypes.pythonapi
+    vars(sys)["_relaunch_forks"] = True  # for what else of ours is loaded
     api.PyOS_BeforeFork()
     pid = ctypes.PyDLL(None).fork()
     if pid == 0:
         api.PyOS_AfterFork_Child()
     else:
         api.PyOS_AfterFork_Parent()
+    del vars(sys)["_relaunch_forks"]
     if pid < 0:
         raise OSError("no more processes")
     return int(pid)

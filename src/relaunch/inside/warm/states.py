@@ -119,6 +119,18 @@ def content_of(path: str) -> list[Any]:
     return ["file", now.st_mtime_ns, now.st_size, now.st_ino, now.st_mode, ""]
 
 
+def lines_of(path: str) -> list[str]:
+    """Return the lines of a source file, whatever it is encoded in; none if it cannot be read.
+
+    By no means of the library: none may be loaded while Python shows why a program ends.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().split("\n")
+    except OSError:
+        return []
+
+
 def digest_of(path: str, state: list[Any]) -> str:
     """Return the digest of a file that is still as it was, else nothing."""
     from _blake2 import blake2b

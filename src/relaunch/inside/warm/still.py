@@ -10,6 +10,7 @@ from .states import (
     data_below,
     digest_of,
     kind_of,
+    lines_of,
     modules_in,
     names_in,
     short,
@@ -107,11 +108,7 @@ def _other_links(manifest: dict[str, Any], cwd: str) -> str:
 def _other_lines(manifest: dict[str, Any], cwd: str) -> str:
     """Source lines that were shown, as in a traceback, must be the same to the letter."""
     for path, lines in manifest["lines"].items():
-        try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                now = file.read().splitlines()
-        except OSError:
-            now = []
+        now = lines_of(path)
         for number, text in lines:
             here = now[number - 1] if 0 < number <= len(now) else ""
             if here.strip() != text.strip():

@@ -10,21 +10,26 @@ import os
 import posix
 import sys
 
-from . import held
+from . import held, unseen
 from .callers import from_makedirs, kind_only, shows_lines
 from .role import GROUP, SESSION
 from .states import is_of_a_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import CodeType, FrameType
     from typing import Any
 
     from .ledger import Ledger
+    from .morph import Caller
     from .role import Role
 
 
 _PSUTIL = "/psutil/"
+_STAND_INS: set[CodeType] = set()
+"""The code of functions that pass for others."""
+_MORE = 1
+"""The place of `more` among the variables of `_open`."""
 
 
 def wrap(ledger: Ledger) -> None:
@@ -49,11 +54,18 @@ def _disguise(new: Any, old: Any) -> None:
     new.__module__ = "os"
     new.__annotations__ = {}
     new.__wrapped__ = old  # whose arguments are told
+    _STAND_INS.add(new.__code__)
     for group in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
         if old in group:
             group.add(new)
     if old in os.supports_effective_ids:
         os.supports_effective_ids.add(new)
+
+
+def real(value: Any) -> Any:
+    """Return what a function of ours stands for; anything else as it is."""
+    code = getattr(value, "__code__", None)
+    return value.__wrapped__ if code is not None and code in _STAND_INS else value
 
 
 def _wrap_stat(ledger: Ledger, name: str) -> None:
@@ -63,12 +75,13 @@ def _wrap_stat(ledger: Ledger, name: str) -> None:
     def note(path: Any, dir_fd: int | None, frame: FrameType) -> None:
         if isinstance(path, int) or ledger.asleep:
             return
-        if is_of_a_package(path):
-            measured.add(path)
-            return
-        if shows_lines(frame):
-            return
+        mask = held.hold()
         try:
+            if is_of_a_package(path):
+                measured.add(path)
+                return
+            if shows_lines(frame):
+                return
             ledger.catch_up()
             full = ledger.full(path, dir_fd)
             if kind_only(frame):
@@ -81,24 +94,21 @@ def _wrap_stat(ledger: Ledger, name: str) -> None:
             ledger.lose_sight(f"os.{name} was not understood: {error}")
             if held.is_theirs(error):
                 raise
+        finally:
+            held.release(mask)
 
-    # What is wrong with its arguments is for the function itself to say. And an exception goes on
-    # as if it came from there: without this frame.
+    # What is wrong with its arguments is for the function itself to say.
     def look(*args: Any, **more: Any) -> Any:
-        try:
-            path = args[0] if args else more.get("path")
-            dir_fd = more.get("dir_fd") if more else None
-            if path.__hash__ is not None:  # else it is no path
-                if dir_fd is not None:
-                    note(path, dir_fd, sys._getframe(1))
-                elif path not in measured:
-                    frame = sys._getframe(1)
-                    if path not in looked or not kind_only(frame):
-                        note(path, None, frame)
-            return real(*args, **more)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        path = args[0] if args else more.get("path")
+        dir_fd = more.get("dir_fd") if more else None
+        if path.__hash__ is not None:  # else it is no path
+            if dir_fd is not None:
+                note(path, dir_fd, sys._getframe(1))
+            elif path not in measured:
+                frame = sys._getframe(1)
+                if path not in looked or not kind_only(frame):
+                    note(path, None, frame)
+        return real(*args, **more)
 
     _disguise(look, real)
     setattr(os, name, look)
@@ -107,42 +117,36 @@ def _wrap_stat(ledger: Ledger, name: str) -> None:
 def _wrap_access(ledger: Ledger) -> None:
     real = posix.access
 
+    def ask(path: Any, dir_fd: int | None) -> None:
+        ledger.ask(ledger.full(path, dir_fd))
+
+    def follow(path: Any, dir_fd: int | None, target: Any) -> None:
+        ledger.follow(ledger.full(path, dir_fd), os.fsdecode(target))
+
     def access(*args: Any, **more: Any) -> bool:
-        try:
-            path = args[0] if args else more.get("path")
-            if path is not None and not isinstance(path, int):
-                ledger.ask(ledger.full(path, more.get("dir_fd")))
-            return real(*args, **more)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        path = args[0] if args else more.get("path")
+        if path is not None and not isinstance(path, int):
+            held.apart(ask, path, more.get("dir_fd"))
+        return real(*args, **more)
 
     _disguise(access, real)
     os.access = access
     real_link = posix.readlink
 
     def readlink(*args: Any, **more: Any) -> Any:
-        try:
-            target = real_link(*args, **more)
-            path = args[0] if args else more["path"]
-            ledger.follow(ledger.full(path, more.get("dir_fd")), os.fsdecode(target))
-            return target
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        target = real_link(*args, **more)
+        path = args[0] if args else more["path"]
+        held.apart(follow, path, more.get("dir_fd"), target)
+        return target
 
     _disguise(readlink, real_link)
     os.readlink = readlink
     real_read = posix.read
 
     def read(*args: Any, **more: Any) -> bytes:
-        try:
-            if args and args[0] == 0:
-                ledger.use_stdin()
-            return real_read(*args, **more)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        if args and args[0] == 0:
+            held.apart(ledger.use_stdin)
+        return real_read(*args, **more)
 
     _disguise(read, real_read)
     os.read = read
@@ -152,11 +156,7 @@ _real_open = posix.open
 
 
 def _open(*args: Any, **more: Any) -> int:
-    try:
-        return _real_open(*args, **more)
-    except BaseException as error:
-        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-        raise
+    return _real_open(*args, **more)
 
 
 def _wrap_open() -> None:
@@ -165,11 +165,11 @@ def _wrap_open() -> None:
     os.open = _open
 
 
-def opener(frame: FrameType) -> tuple[FrameType | None, int | None]:
-    """Return who called `os.open`, and the folder that was given with it; None for any other."""
-    if frame.f_code is not _open.__code__:
-        return None, None
-    return frame.f_back, frame.f_locals["more"].get("dir_fd")
+def opener(caller: Caller) -> list[int | None]:
+    """Return the folder that was given to `os.open`, if it is that which opens a file."""
+    if caller.code is not _open.__code__:
+        return []
+    return [caller.variable(_MORE).get("dir_fd")]
 
 
 def _wrap_getpid(ledger: Ledger) -> None:
@@ -177,14 +177,10 @@ def _wrap_getpid(ledger: Ledger) -> None:
     real = posix.getpid
 
     def getpid(*args: Any, **more: Any) -> int:
-        try:
-            file = sys._getframe(1).f_code.co_filename
-            if (file in ledger.sources or _PSUTIL in file) and not ledger.forked.is_child:
-                ledger.lose_sight("it asked for the number of its process")
-            return real(*args, **more)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        file = sys._getframe(1).f_code.co_filename
+        if (file in ledger.sources or _PSUTIL in file) and not ledger.forked.is_child:
+            ledger.lose_sight("it asked for the number of its process")
+        return real(*args, **more)
 
     _disguise(getpid, real)
     os.getpid = getpid
@@ -195,33 +191,21 @@ def _wrap_groups(role: Role) -> None:
     real_group, real_session, real_move = posix.setpgrp, posix.setsid, posix.setpgid
 
     def setpgrp(*args: Any, **more: Any) -> None:
-        try:
-            if not args and not more and role.is_played() and role.believed != SESSION:
-                return role.play(GROUP)
-            return real_group(*args, **more)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        if not args and not more and role.is_played() and role.believed != SESSION:
+            return role.play(GROUP)
+        return real_group(*args, **more)
 
     def setsid(*args: Any, **more: Any) -> None:
-        try:
-            if not args and not more and role.is_played() and not role.believed:
-                return role.play(SESSION)
-            return real_session(*args, **more)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        if not args and not more and role.is_played() and not role.believed:
+            return role.play(SESSION)
+        return real_session(*args, **more)
 
     def setpgid(*args: Any, **more: Any) -> None:
-        try:
-            own = (0, posix.getpid())
-            is_own = not more and len(args) == 2 and args[0] in own and args[1] in own
-            if is_own and role.is_played() and role.believed != SESSION:
-                return role.play(GROUP)
-            return real_move(*args, **more)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        own = (0, posix.getpid())
+        is_own = not more and len(args) == 2 and args[0] in own and args[1] in own
+        if is_own and role.is_played() and role.believed != SESSION:
+            return role.play(GROUP)
+        return real_move(*args, **more)
 
     for new, real in ((setpgrp, real_group), (setsid, real_session), (setpgid, real_move)):
         _disguise(new, real)
@@ -237,7 +221,7 @@ def _wrap_find_spec(ledger: Ledger) -> None:
     def find_spec(name: str, path: Any, target: Any = None) -> Any:
         if name not in ledger.imported:
             ledger.add("imported", name)
-        return real(name, path, target)
+        return unseen.in_sight(real, name, path, target)
 
     find_spec.__code__ = find_spec.__code__.replace(co_filename=real.__code__.co_filename)
     bootstrap._find_spec = util._find_spec = find_spec
@@ -247,11 +231,7 @@ def _wrap_terminal_size(ledger: Ledger) -> None:
     real = posix.get_terminal_size
 
     def get_terminal_size(*args: Any, **more: Any) -> os.terminal_size:
-        try:
-            found = real(*args, **more)
-        except BaseException as error:
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
+        found = real(*args, **more)
         ledger.terminal_sizes[args[0] if args else 1] = found.columns, found.lines
         return found
 
@@ -269,20 +249,18 @@ def _wrap_stdin(ledger: Ledger) -> None:
 
     class Stdin(io.FileIO):
         def readinto(self, buffer: Any) -> Any:
-            ledger.use_stdin()
-            try:
-                return super().readinto(buffer)
-            except BaseException as error:
-                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-                raise
+            held.apart(ledger.use_stdin)
+            return io.FileIO.readinto(
+                self, buffer
+            )  # as in all of ours, no super(): it needs a frame
 
         def readall(self) -> Any:
-            ledger.use_stdin()
-            return super().readall()
+            held.apart(ledger.use_stdin)
+            return io.FileIO.readall(self)
 
         def read(self, size: int | None = -1, /) -> Any:
-            ledger.use_stdin()
-            return super().read(-1 if size is None else size)
+            held.apart(ledger.use_stdin)
+            return io.FileIO.read(self, -1 if size is None else size)
 
     Stdin.__name__ = Stdin.__qualname__ = "FileIO"
     Stdin.__module__ = "_io"

@@ -6,6 +6,7 @@ Whichever way, it is supervised, recorded and judged as any other program.
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from relaunch.inside.protocol import hooked_env
@@ -177,8 +178,11 @@ class _Launch:
         tape = self.tape
         assert tape is not None
         control = Control(tape)
+        # Ctrl-C waits until the script begins: before, Python would show our own file.
+        held = {signal.SIGINT} - signal.pthread_sigmask(signal.SIG_BLOCK, ())
         spec = {
             "run": self.run_folder,
+            "held": [int(one) for one in held],
             "cache": cache_folder(os.environ),
             "key": self.key,
             "roots": list(self.wish.roots),
@@ -191,7 +195,7 @@ class _Launch:
         sweep(self.run_folder, self.key)
         try:
             argv = words.runner_argv(RUNNER, dumps(spec))
-            return self._supervised(argv, self._environment(), control=control)
+            return self._supervised(argv, self._environment(), control=control, held=held)
         finally:
             control.close()
 
