@@ -100,7 +100,7 @@ def ints(count: int) -> list[Any]:
 
 def tensors(count: int) -> list[Any]:
     """Tensors of a thousand floats, of which no two in a row are the same."""
-    import torch  # type: ignore[import-not-found]
+    import torch
 
     torch.manual_seed(0)
     torch.set_num_threads(1)

@@ -54,6 +54,8 @@ class Cost:
     """How much it wrote."""
     tail: str
     """The end of what it wrote."""
+    peak_kib: int = 0
+    """The most memory that one of its processes had."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +88,11 @@ class Costs:
     def median_ms(self) -> float:
         """The median CPU time."""
         return median(run.cpu_s for run in self.runs) * 1000
+
+    @property
+    def peak_mib(self) -> float:
+        """The most memory that any run had."""
+        return max(run.peak_kib for run in self.runs) / 1024
 
     @property
     def wall_ms(self) -> float:
@@ -160,6 +167,7 @@ def _keep(one: Contestant) -> dict[str, object]:
         "exit_code": os.waitstatus_to_exitcode(status),
         "seen_bytes": seen,
         "tail": tail.decode(errors="replace"),
+        "peak_kib": usage.ru_maxrss,
     }
 
 

@@ -77,8 +77,30 @@ def test_the_failure_that_was_mended_need_not_be_the_one_of_the_old_end(world):
         return f"1 / 0  # {number}\n" if number < 9 else steady(0 if number < 30 else 99)(number)
 
     ids = add_commits(world, program, 40)
-    answer = found(world, ids, command=[PYTHON, outside(world, REPRO)])
-    assert (answer["commit"], answer["found"]) == (ids[30], True)
+    words = ("--good", ids[0], "--bad", "HEAD", "--no-prior")
+    done = world.rl("bisect", *words, "--", PYTHON, outside(world, REPRO))
+    assert done.returncode == 0, done.stderr
+    (header,) = [line for line in done.stderr.splitlines() if "looking for" in line]
+    assert header.startswith("rl: looking for what mended it; the old end fails: ")
+    assert "ZeroDivisionError" in header
+    assert f"{ids[30][:10]} is the first commit where it passes" in done.stdout
+    assert "ValueError: broken" in done.stdout
+    told = json.loads(world.rl("bisect", "--log", "--json").stdout)
+    assert told["end"]["failure"].endswith("ValueError: broken")
+
+
+def test_a_submodule_that_this_clone_has_not_got_is_told(world):
+    world.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib")
+    world.git("commit", "-q", "-m", "a submodule that was never fetched")
+    ids = add_commits(world, steady(3), 6)
+    words = ("--good", ids[0], "--bad", "HEAD", "--no-prior")
+    done = world.rl("bisect", *words, "--", PYTHON, outside(world, REPRO))
+    assert done.stderr.count("lib is not in this clone: run without it") == 1
+    assert [line.split() for line in done.stdout.splitlines() if "lacked" in line] == [
+        ["lacked", "lib"]
+    ]
+    answer = found(world, ids, "--no-prior", command=[PYTHON, outside(world, REPRO)])
+    assert answer["missing"] == ["lib"]
 
 
 def test_a_different_failure_is_never_the_culprit(world):

@@ -308,7 +308,7 @@ def ended(
     found: Found | FoundRelease | FoundChanges, told: str, confidence: float | None = None
 ) -> dict[str, Any]:
     """Return what a list of searches shows of this one."""
-    failure = found.hunt.failure
+    failure = getattr(found, "failure", found.hunt.failure)
     return {
         "told": told,
         "found": found.is_found,
@@ -338,6 +338,7 @@ def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list
         ("releases", _releases(card)),
         ("others", _others(found)),
         ("needed", _needed(card)),
+        ("lacked", ", ".join(bisection.lacked())),
         ("rebuild", " && ".join(card.environment.install)),
         ("or use", _kept(card)),
         ("sure", _sureness(found)),
@@ -445,8 +446,8 @@ def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
         "commit_link": card.commit_link,
         "pull_link": card.pull_link,
         "merged_by": [one.id for one in found.merged_by],
-        "failure": found.hunt.failure.title,
-        "signature": found.hunt.failure.digest,
+        "failure": found.failure.title,
+        "signature": found.failure.digest,
         "last_without": card.last_without,
         "first_with": card.first_with,
         "confidence": found.answer.confidence,
@@ -458,6 +459,7 @@ def as_json(bisection: Bisection, found: Found, card: Card) -> dict[str, Any]:
         "forked": found.forked,
         "seconds": found.seconds,
         "others": dict(found.others),
+        "missing": [*bisection.lacked()],
         "environment": {
             "rung": card.environment.rung,
             "python": card.environment.python,

@@ -14,6 +14,7 @@ from relaunch.session.bisect.told import Began, Learnt, Noted, Preparing, Probed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event
 
 _MARKS = {Side.OLD: "●", Side.NEW: "●", Side.OTHER: "○"}
@@ -51,8 +52,7 @@ class Live:
             self._draw()
         elif isinstance(event, Learnt):
             self._is_reversed, self._waits = event.hunt.is_reversed, ""
-            what = "what mended" if event.hunt.is_reversed else "what brought"
-            say(f"rl: looking for {what}: {event.hunt.failure.title}")
+            say(f"rl: looking for {_hunted(event.hunt)}")
         elif isinstance(event, Noted):
             say(f"rl: {event.text}")
         elif isinstance(event, Probed):
@@ -89,6 +89,13 @@ class Live:
                 *lines,
             ]
         self._lines.draw(*lines)
+
+
+def _hunted(hunt: Hunt) -> str:
+    """Say what is looked for; of what was mended only how it failed at the old end is known yet."""
+    if hunt.is_reversed:
+        return f"what mended it; the old end fails: {hunt.failure.title}"
+    return f"what brought: {hunt.failure.title}"
 
 
 def _probe_words(event: Probed, is_reversed: bool) -> str:

@@ -69,15 +69,6 @@ def vanished_by_file(
         yield path, _counted(after[last[at]] for at in lines if last.get(at) in after)
 
 
-def on_the_line(counts: Mapping[str, int], merged: Mapping[str, str]) -> dict[str, int]:
-    """Give what commits on side branches have to those of the line that merged them."""
-    found: dict[str, int] = {}
-    for commit, count in counts.items():
-        if commit in merged:
-            found[merged[commit]] = found.get(merged[commit], 0) + count
-    return found
-
-
 def read_blame(out: bytes) -> tuple[dict[int, str], set[str]]:
     """Return each line's commit, and those of the commits that only bound the range."""
     found: dict[int, str] = {}

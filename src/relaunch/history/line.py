@@ -150,13 +150,26 @@ def ways_in(commits: Mapping[str, Commit], new: str) -> dict[str, str]:
     return found
 
 
-def touched(repo: Repository, old: str, new: str) -> dict[str, tuple[str, ...]]:
+def sides_of(commits: Mapping[str, Commit], new: str) -> dict[str, list[Commit]]:
+    """Return what each merge of the first-parent line brought in, without the merges in there."""
+    found: dict[str, list[Commit]] = {}
+    for commit, line in ways_in(commits, new).items():
+        if commit != line and len(commits[commit].parents) < 2:
+            found.setdefault(line, []).append(commits[commit])
+    return found
+
+
+def touched(
+    repo: Repository, old: str, new: str, *, sides: bool = False
+) -> dict[str, tuple[str, ...]]:
     """Return for each commit of the first-parent line the files it changed, oldest first.
 
-    A merge changed what differs from its first parent. A renamed file counts by both names.
+    A merge changed what differs from its first parent. A renamed file counts by both names. With
+    `sides` also for those that merges brought in.
     """
+    only = () if sides else ("--first-parent",)
     out = repo.git(
-        *_LOG, "--format=%H", "--first-parent", "--diff-merges=first-parent", "--raw", "--root",
+        *_LOG, "--format=%H", *only, "--diff-merges=first-parent", "--raw", "--root",
         "--no-renames", "--ignore-submodules=none", "--reverse", new, f"^{old}", "--",
     )  # fmt: skip
     return read_touched(out)

@@ -24,6 +24,9 @@ SOURCE = 0.10
 ANYTHING = 0.05
 """It touched anything, if only docs, tests or CI."""
 
+BY_THE_MERGE = 0.1
+"""How likely a merge itself is to make the difference, against all that it merges."""
+
 _FOLDERS = frozenset(
     (
         "doc", "docs", "documentation", "test", "tests", "testing", "examples", "benchmarks",
@@ -42,15 +45,14 @@ _NAMES = re.compile(
 def weights(
     commits: Sequence[Commit],
     touched: Mapping[str, Collection[str]],
-    blamed: Mapping[str, int],
-    vanished: Mapping[str, int],
+    blamed: Mapping[str, float],
+    vanished: Mapping[str, float],
     executed_files: Collection[str],
 ) -> list[float]:
     """Return how likely each commit is to have made the difference; they sum to one.
 
-    Counts are by commit of the line (`on_the_line`). A commit that changed nothing has none; one
-    that `touched` does not know may have changed anything. If no commit changed anything, all are
-    alike.
+    A commit that changed nothing has none; one that `touched` does not know may have changed
+    anything. If no commit changed anything, all are alike.
     """
     files = [touched.get(commit.id) for commit in commits]
     ran = frozenset(executed_files)
@@ -70,6 +72,44 @@ def weights(
         total = [sum_ + share * mass / whole for sum_, mass in zip(total, masses, strict=True)]
     whole = math.fsum(total)
     return [mass / whole for mass in total]
+
+
+def weights_on_line(
+    line: Sequence[Commit],
+    sides: Mapping[str, Sequence[Commit]],
+    touched: Mapping[str, Collection[str]],
+    blamed: Mapping[str, float],
+    vanished: Mapping[str, float],
+    executed_files: Collection[str],
+) -> list[float]:
+    """Return the same for a line on which a merge stands for all that it brought in: its `sides`.
+
+    Each commit is weighed by what it did itself, so that half of the weight is half of the commits
+    that may be the one, and not half of the merges.
+    """
+    brought = [_brought(commit, sides.get(commit.id, ()), touched) for commit in line]
+    shared = dict(vanished)
+    for commit, those in zip(line, brought, strict=True):
+        count = vanished.get(commit.id, 0) + blamed.get(commit.id, 0)
+        if count and commit not in those:  # whose lines these were is not known
+            shared |= {one.id: count / len(those) for one in those}
+    every = [one for those in brought for one in those]
+    found = iter(weights(every, touched, blamed, shared, executed_files))
+    sums = [math.fsum(next(found) for _ in those) for those in brought]
+    is_merge = [commit not in those for commit, those in zip(line, brought, strict=True)]
+    more = [one * (1 + BY_THE_MERGE * its) for one, its in zip(sums, is_merge, strict=True)]
+    whole = math.fsum(more)
+    return [one / whole for one in more]
+
+
+def _brought(
+    commit: Commit, sides: Sequence[Commit], touched: Mapping[str, Collection[str]]
+) -> list[Commit]:
+    """Return the commits that one of a line stands for: itself, unless others can be weighed."""
+    files = touched.get(commit.id)
+    if files is not None and not files:
+        return [commit]  # nothing came of it
+    return [one for one in sides if touched.get(one.id) != ()] or [commit]
 
 
 def is_aside(path: str) -> bool:

@@ -7,10 +7,12 @@ was seen, in any order, and `answer` says at any time what is known.
 from __future__ import annotations
 
 from enum import Enum
-from math import ceil, exp, log2
+from itertools import accumulate
+from math import ceil, log2
 
 from relaunch.record import Record
 from relaunch.search.posterior import Posterior, Rates, entropy
+from relaunch.search.stretches import Stretches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +21,12 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.98
 _LEAST_GAIN = 2e-4
 """Bits below which a run is not worth its time."""
-_NEARLY = 0.97
-"""How surely the neighbour of a candidate that failed otherwise fails so too."""
-_REACH = 0.06
-"""How far that reaches, as a share of the stretch that is left."""
-_LEAST_REACH = 3.0
-_BETWEEN = 0.05
-"""The chance that a candidate between two that failed alike, but otherwise, can be tested."""
+_CLEARLY = 1.0 + 1e-9
+"""Of two candidates that tell as much the older is run, whatever the last digits say."""
+_ROUNDS = 20
+"""So often several candidates are moved to where they divide evenly what is left."""
 _HOPELESS = 0.03
-"""Chance to be testable below which a candidate is not tried any more, after many in vain."""
+"""Chance to be testable below which none is tried any more, after many in vain; grows by each."""
 _STEADY = 0.5
 _UNLIKELY = 1e-3
 _FLATTENED = 0.15
@@ -99,10 +98,7 @@ class LineSearch:
         self.posterior = Posterior(flattened(prior), rates or Rates(steady=True))
         self.others: dict[int, str] = {}
         """Candidates that showed something else, and what."""
-        self._told_apart = 0
-        """How many candidates were run, whatever they showed, since the first that told nothing."""
-        self._odds_of_stretches = 1.0
-        """That what tells nothing comes in stretches, against that it is scattered about."""
+        self._stretches: Stretches | None = None
         self.runs = 0
 
     # --- learning
@@ -110,7 +106,7 @@ class LineSearch:
     def learn(self, place: int, side: Side, key: str = "") -> None:
         """Take what one run showed; `key` tells one other failure from another."""
         self.runs += 1
-        self._learn_of_others(place, side)
+        self._stretches = None
         if side is Side.OTHER:
             self.others[place] = key
             return
@@ -118,20 +114,6 @@ class LineSearch:
         self.posterior.learn(place, is_new=side is Side.NEW)
         if self.posterior.is_impossible:
             self.posterior.doubt()
-
-    def _learn_of_others(self, place: int, side: Side) -> None:
-        """See which of two guesses foretold it better: stretches of others, or others anywhere."""
-        if self.others and place not in self.others:
-            guesses = (self._outside_stretches(place), self._anywhere)
-            chances = [_bounded(one if side is not Side.OTHER else 1.0 - one) for one in guesses]
-            self._odds_of_stretches *= chances[0] / chances[1]
-        if self.others or side is Side.OTHER:
-            self._told_apart += 1
-
-    @property
-    def _anywhere(self) -> float:
-        """How often a candidate told something, wherever it was."""
-        return (self._told_apart - len(self.others) + 2.0) / (self._told_apart + 3.0)
 
     def reweigh(self, prior: Sequence[float]) -> None:
         """Take a better prior, which may come late."""
@@ -153,13 +135,40 @@ class LineSearch:
             return self._to_confirm(pending)[:count]
         if self.answer().is_found:
             return []
-        found: list[int] = []
+        return self._spread(count, [*pending]) or self._beside_hidden(pending)[:count]
+
+    def _spread(self, count: int, pending: list[int]) -> list[int]:
+        """Choose so many together: of a steady program, those that divide evenly what is left.
+
+        One after the other they would halve it and then one of the halves, of which the second run
+        tells nothing half of the time. So each is chosen anew beside all others until none moves.
+        """
+        is_steady = self.is_steady
+        found = self._evenly(count) if is_steady and count > 1 and not pending else []
         while len(found) < count:
             best = self._best([*pending, *found])
             if best is None:
                 break
             found.append(best)
+        if len(found) < 2 or not is_steady:
+            return found
+        for _ in range(_ROUNDS):
+            before = [*found]
+            for at in range(len(found)):
+                beside = [*pending, *found[:at], *found[at + 1 :]]
+                best = self._best(beside)
+                found[at] = found[at] if best is None else best
+            if found == before:
+                break
         return found
+
+    def _evenly(self, count: int) -> list[int]:
+        """Return those that leave about the same chance between them, if they can all be run."""
+        sums = [*accumulate(self.posterior.chances)]
+        marks = (number / (count + 1) for number in range(1, count + 1))
+        places = {min(range(len(sums)), key=lambda at: abs(sums[at] - mark)) for mark in marks}
+        may = {*self._askable(())} - self.others.keys()
+        return sorted(places) if len(places) == count and places <= may else []
 
     @property
     def is_confirming(self) -> bool:
@@ -168,22 +177,22 @@ class LineSearch:
 
     def is_useless(self, place: int) -> bool:
         """Tell whether the run of a candidate cannot tell anything any more."""
-        if place in self._to_confirm(()):
+        if place in self._to_confirm(()) or place in self._edges():
             return False
         return self.posterior.gains()[place] < _LEAST_GAIN
 
     def _best(self, pending: Sequence[int]) -> int | None:
         gains = self._gains_beside(pending)
-        in_vain = 3 * ceil(log2(self.size + 1)) + 8
-        least = _HOPELESS if len(self.others) >= in_vain else 0.0
+        in_vain = 2 * ceil(log2(self.size + 1)) + 8
+        least = _HOPELESS * max(0, len(self.others) - in_vain + 1)
         best, most = None, 0.0
         for place in self._askable(pending):
             gain = gains[place]
-            if gain < _LEAST_GAIN or place in self.others:
+            if gain < _LEAST_GAIN or gain <= most or place in self.others:
                 continue
-            worth = gain * self._testable(place)
-            if worth > most and (not least or self._outside_stretches(place) >= least):
-                best, most = place, worth
+            chance = self._testable(place)
+            if gain * chance > most * _CLEARLY and chance >= least:
+                best, most = place, gain * chance
         return best
 
     def _askable(self, pending: Sequence[int]) -> Collection[int]:
@@ -235,29 +244,13 @@ class LineSearch:
         return found
 
     def _testable(self, place: int) -> float:
-        """Guess how likely it is that a candidate shows anything but something else."""
+        """Return how likely a candidate is to show anything but something else."""
         if not self.others:
             return 1.0
-        share = self._odds_of_stretches / (self._odds_of_stretches + 1.0)
-        return float(self._outside_stretches(place) ** share * self._anywhere ** (1.0 - share))
-
-    def _outside_stretches(self, place: int) -> float:
-        """Guess so if what tells nothing comes in stretches."""
-        low, high = self._bounds()
-        reach = max(_LEAST_REACH, _REACH * (high - low))
-        chance = 1.0
-        for other in self.others:
-            chance *= 1.0 - _NEARLY * exp(-abs(place - other) / reach)
-        left = max((one for one in self.others if one < place), default=None)
-        right = min((one for one in self.others if one > place), default=None)
-        if left is not None and right is not None and self.others[left] == self.others[right]:
-            chance *= _BETWEEN
-        return chance
-
-    def _bounds(self) -> tuple[int, int]:
-        """Return the last candidate before and the first one after all that is likely."""
-        likely = [place for place, chance in enumerate(self.posterior.chances) if chance > 1e-9]
-        return (likely[0] - 1, likely[-1]) if likely else (0, self.size)
+        if self._stretches is None:
+            told = dict.fromkeys(self.posterior.old.keys() | self.posterior.new.keys(), False)
+            self._stretches = Stretches(self.size, {**told, **dict.fromkeys(self.others, True)})
+        return self._stretches.chance(place)
 
     def _to_confirm(self, pending: Collection[int]) -> list[int]:
         """Return what a single suspect still needs: a run of its own, or of the one before it."""
@@ -268,6 +261,24 @@ class LineSearch:
         return [
             place
             for place, kind in ((best - 1, 0), (best, 1))
+            if place not in self.others
+            and self._runs_still_due(place, kind) > [*pending].count(place)
+        ]
+
+    def _edges(self) -> tuple[int, ...]:
+        """Return the last old and the first new one, of a steady program with several suspects."""
+        if not self.is_steady or len(self._left()) < 2:
+            return ()
+        return max(self.posterior.old, default=0), min(self.posterior.new, default=self.size)
+
+    def _beside_hidden(self, pending: Collection[int]) -> list[int]:
+        """Return what the answer rests on where nothing between can be tested, to be run again.
+
+        While it is in doubt whether these always do the same, all candidates are suspects.
+        """
+        return [
+            place
+            for kind, place in enumerate(self._edges())
             if place not in self.others
             and self._runs_still_due(place, kind) > [*pending].count(place)
         ]
@@ -315,10 +326,6 @@ class LineSearch:
     def _is_seen(self, place: int) -> bool:
         """Tell whether the change was really seen: old before the candidate, and new there."""
         return self._runs(place - 1)[0] > 0 and self._runs(place)[1] > 0
-
-
-def _bounded(chance: float) -> float:
-    return min(0.95, max(0.05, chance))
 
 
 def flattened(prior: Sequence[float]) -> list[float]:

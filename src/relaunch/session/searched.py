@@ -202,6 +202,8 @@ def _name(start: Mapping[str, Any], probe: Mapping[str, Any]) -> str:
     kind = start["kind"]
     if kind == "grow":
         return " ".join(f"{name}={value:g}" for name, value in probe["at"].items())
+    if kind == "shrink":
+        return f"{probe['bytes']:,} bytes: {probe['what']}"
     if kind == "sweep":
         varying = [one[0] for one in start["request"]["factors"] if len(set(one[2])) > 1]
         names = varying or [*probe["settings"]]
@@ -255,6 +257,12 @@ def _between(start: Mapping[str, Any], request: Mapping[str, Any]) -> list[tuple
         ]
         fixed = [f"{name}={value:g}" for name, value in request["fixed"].items()]
         return [("sizes", " ".join(sizes)), ("at", " ".join(fixed))]
+    if kind == "shrink":
+        return [
+            ("files", " ".join(request["files"])),
+            ("also", "\n".join(request["also"])),
+            ("keep", " ".join(request["keep"])),
+        ]
     if kind == "sweep":
         return [
             ("values", "\n".join(f"{n}={','.join(values)}" for n, _, values in request["factors"]))

@@ -6,12 +6,10 @@ from tests.histories import History, own_settings  # noqa: F401
 from relaunch.history.blame import (
     changed_by_file,
     changed_lines,
-    on_the_line,
     read_blame,
     vanished_by_file,
     vanished_lines,
 )
-from relaunch.history.line import merged_by
 
 TEXT = "".join(f"value_{n} = compute_something(number={n})\n" for n in range(1, 11))
 
@@ -94,10 +92,9 @@ def test_a_new_file_counts_whole_though_its_root_is_in_the_range(history):
     new = history.git("rev-parse", "HEAD")
     found = changed_lines(history.repo, old, new, {"c.py": range(1, 11)})
     assert found == {root: 10}
-    assert on_the_line(found, merged_by(history.repo, old, new)) == {new: 10}
 
 
-def test_side_branches_count_for_the_commit_that_merged_them(history):
+def test_lines_of_side_branches_count_for_their_own_commit_and_lost_ones_for_the_merge(history):
     old = history.git("rev-parse", "HEAD")
     history.branch("side")
     side = history.commit(a=edited(TEXT, 1, 2))
@@ -107,9 +104,6 @@ def test_side_branches_count_for_the_commit_that_merged_them(history):
     ran = {"a.py": [1, 2], "b.py": [1]}
     found = changed_lines(history.repo, old, merge, ran)
     assert found == {side: 2, trunk: 1}
-    merged = merged_by(history.repo, old, merge)
-    assert on_the_line(found, merged) == {merge: 2, trunk: 1}
-    assert on_the_line({"unknown": 3, side: 1, merge: 1}, merged) == {merge: 2}
     assert vanished_lines(history.repo, old, merge, ran) == {merge: 2}
 
 

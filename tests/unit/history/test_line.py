@@ -15,9 +15,10 @@ from relaunch.history.line import (
     first_parents,
     inside_merge,
     merged_by,
+    sides_of,
     touched,
 )
-from relaunch.history.prior import weights
+from relaunch.history.prior import weights, weights_on_line
 from relaunch.history.repository import Repository, open_repository
 
 
@@ -61,6 +62,9 @@ def test_merges_hide_their_sides(history):
     assert merged_by(repo, old, merge) == {
         trunk: trunk, merge: merge, side[0]: merge, side[1]: merge,
     }  # fmt: skip
+    sides = sides_of(dag(repo, old, merge), merge)
+    assert {way: set(ids(those)) for way, those in sides.items()} == {merge: {*side}}
+    assert set(touched(repo, old, merge, sides=True)) == {*side, trunk, merge}
 
 
 def test_an_octopus_has_a_list_for_each_arm(history):
@@ -282,6 +286,7 @@ def test_the_line_and_what_its_merges_hide_are_all_commits_of_the_range(graph, d
         found = dag(repo, made[old], made[new])
         merged = merged_by(repo, made[old], made[new])
         files = touched(repo, made[old], made[new])
+        every = touched(repo, made[old], made[new], sides=True)
         covered = flattened(repo, line.commits, [made[old]])
 
     assert set(found) == covered == {made[at] for at in has[new] - has[old]}
@@ -293,7 +298,10 @@ def test_the_line_and_what_its_merges_hide_are_all_commits_of_the_range(graph, d
     assert merged == {
         made[at]: next(made[way] for way in places if at in has[way]) for at in has[new] - has[old]
     }
-    chances = weights(line.commits, files, {}, {}, [])
-    assert abs(sum(chances) - 1) < 1e-9
     idle = [empty[at] for at in places]
-    assert [chance == 0 for chance in chances] == ([False] * len(idle) if all(idle) else idle)
+    for chances in (
+        weights(line.commits, files, {}, {}, []),
+        weights_on_line(line.commits, sides_of(found, made[new]), every, {}, {}, []),
+    ):
+        assert abs(sum(chances) - 1) < 1e-9
+        assert [chance == 0 for chance in chances] == ([False] * len(idle) if all(idle) else idle)

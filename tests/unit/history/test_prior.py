@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relaunch.history.line import Commit
-from relaunch.history.prior import ANYTHING, is_aside, weights
+from relaunch.history.prior import ANYTHING, BY_THE_MERGE, is_aside, weights, weights_on_line
 
 FILES = st.sampled_from(["pkg/a.py", "pkg/b.py", "docs/x.md", "tests/test_a.py", "setup.cfg"])
 COUNTS = st.one_of(st.just(0), st.integers(1, 10**6))
@@ -56,6 +56,39 @@ def test_a_thousand_lines_do_not_hide_a_commit_of_one():
 def test_a_commit_of_which_nothing_is_known_may_be_the_one():
     found = weights([commit("known"), commit("unknown")], {"known": ["a.py"]}, {}, {}, ["a.py"])
     assert found == [0.5, 0.5]
+
+
+def on_line(touched, sides, blamed=None, vanished=None, ran=()):
+    line = [commit(name) for name in touched if name.isupper()]
+    those = {name: [commit(one) for one in names] for name, names in sides.items()}
+    return weights_on_line(line, those, touched, blamed or {}, vanished or {}, ran)
+
+
+def test_a_merge_weighs_as_much_as_all_that_it_brought_in():
+    touched = dict.fromkeys("ABxyz", ("a.py",))
+    alone, merge = on_line(touched, {"B": "xyz"})
+    assert math.isclose(merge, 3 * alone * (1 + BY_THE_MERGE))
+
+
+def test_of_what_a_merge_brought_in_each_counts_for_what_it_did_itself():
+    touched = {"A": ("a.py",), "B": ("a.py", "docs/a.md"), "x": ("a.py",), "y": ("docs/a.md",)}
+    papers = on_line(touched, {"B": "y"}, {"A": 1}, {}, ["a.py"])
+    lines = on_line(touched, {"B": "xy"}, {"A": 1, "x": 1}, {}, ["a.py"])
+    assert papers[1] < papers[0] / 5
+    assert lines[1] > lines[0]
+
+
+def test_lines_that_vanished_in_a_merge_count_for_all_that_it_brought_in():
+    touched = dict.fromkeys("ABxy", ("a.py",))
+    without = on_line(touched, {"B": "xy"}, {"A": 1})
+    assert on_line(touched, {"B": "xy"}, {"A": 1}, {"B": 2})[1] > without[1]
+
+
+def test_a_merge_that_changed_nothing_has_no_weight_and_one_of_empty_commits_has():
+    touched = {"A": ("a.py",), "B": (), "C": ("a.py",), "x": ("a.py",), "y": ()}
+    alone, nothing, empty = on_line(touched, {"B": "x", "C": "y"})
+    assert nothing == 0
+    assert math.isclose(alone, empty)
 
 
 def test_an_empty_range_has_no_weights():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from math import ceil, log2
 
 import pytest
@@ -101,6 +102,51 @@ def test_scattered_breakage_costs_runs_and_never_the_answer(size, data):
         assert not answer.is_found or answer.place == culprit
     if answer.is_found:
         assert answer.place == culprit
+
+
+def test_a_long_stretch_that_fails_otherwise_is_left_behind_in_few_runs():
+    size, total = 250, 0
+    for culprit in (10, 60, 190, 245):
+        found = drive(
+            begun(size, culprit),
+            lambda place, c=culprit: (Side.OTHER, "x") if 64 < place < 185 else steady(c)(place),
+        )
+        assert found.is_found
+        total += found.runs
+    assert total <= 4 * 15
+
+
+@given(st.integers(3, 400), st.integers(2, 5))
+@settings(max_examples=40, deadline=None)
+def test_several_at_once_divide_evenly_what_is_left(size, workers):
+    places = sorted(begun(size, 1).propose(workers))
+    assert len(places) == min(workers, size - 1)
+    parts = [b - a for a, b in pairwise([0, *places, size])]
+    assert max(parts) - min(parts) <= max(1, size // (4 * workers))
+
+
+@pytest.mark.parametrize("size", [61, 100, 250])
+def test_of_two_that_tell_as_much_the_older_is_run(size):
+    assert begun(size, 1).propose() == [size // 2]
+
+
+def test_what_cannot_be_tested_hides_no_more_than_itself():
+    def look(place):
+        return (Side.OTHER, "x") if place in (60, 61, 200) else steady(61)(place)
+
+    answer = drive(begun(250, 61, confirmations=1), look)
+    assert not answer.is_found
+    assert {one.place for one in answer.suspects} == {60, 61, 62}
+    assert answer.confidence >= 0.98
+
+
+def test_what_cannot_change_anything_and_cannot_be_tested_is_not_run_for_ever():
+    def look(place):
+        return (Side.OTHER, "x") if 4 <= place <= 8 else steady(7)(place)
+
+    weights = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    answer = drive(begun(10, 7, prior=weights, confirmations=1), look, most=60)
+    assert 7 in {one.place for one in answer.suspects}
 
 
 def test_a_prior_that_knows_finds_it_sooner_and_one_that_errs_costs_little():

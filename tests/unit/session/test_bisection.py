@@ -59,6 +59,25 @@ class Table:
         self.running.clear()
 
 
+class Slow(Table):
+    """Says it one by one, as processes do that began together: each took a while."""
+
+    alone = 0
+    """How often one was started beside another that had begun before."""
+    is_waited_for = False
+
+    def start(self, candidate: str) -> None:
+        self.alone += self.is_waited_for and bool(self.running)
+        super().start(candidate)
+
+    start_forked = start
+
+    def wait(self, seconds: float | None, also: Sequence[object] = ()) -> list[Probe]:
+        probes = [one.but(seconds=60.0) for one in super().wait(seconds, also)]
+        self.is_waited_for = bool(self.running)
+        return probes
+
+
 class Random:
     """A history and the truth about it: one culprit, and all that has it fails."""
 
@@ -100,8 +119,10 @@ class Random:
                 table[commit] = Outcome(exit_code=0)
         return table
 
-    def search(self, shown: dict[str, Outcome], jobs: int) -> tuple[Found, int]:
-        table = Table(shown, jobs)
+    def search(
+        self, shown: dict[str, Outcome], jobs: int, kind: type[Table] = Table
+    ) -> tuple[Found, int]:
+        self.table = table = kind(shown, jobs)
         recipe = Recipe(argv=("true",), cwd=str(self.history.top))
         request = Request(
             recipe=recipe, good=self.ids[0], bad=self.ids[-1], jobs=jobs, prior=False, repair=False
@@ -131,6 +152,15 @@ def test_the_culprit_of_any_history_is_found(here: Path, seed: int) -> None:
     # Each merge that is entered costs a line of its own, and a look at each of its sides.
     depth = 1 + len(found.merged_by)
     assert runs <= depth * (2 * ceil(log2(world.size + 1)) + 8)
+
+
+def test_probes_that_began_together_are_heard_together_before_others_begin(here: Path) -> None:
+    world = Random(here, 5)
+    found, _ = world.search(world.shown(set(), is_reversed=False), 2, Slow)
+    assert found.is_found
+    assert world.table.count > 4
+    assert isinstance(world.table, Slow)
+    assert world.table.alone == 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)

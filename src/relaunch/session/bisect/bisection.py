@@ -7,8 +7,8 @@ import sys
 import time
 
 from relaunch.errors import UsageError
-from relaunch.history.line import first_parents, inside_merge, touched
-from relaunch.history.prior import weights
+from relaunch.history.line import dag, first_parents, inside_merge, sides_of, touched
+from relaunch.history.prior import BY_THE_MERGE, weights, weights_on_line
 from relaunch.history.repository import open_repository
 from relaunch.history.revision import resolve
 from relaunch.journal import searches
@@ -23,7 +23,7 @@ from relaunch.session.bisect.rebuild import Used, used_by
 from relaunch.session.bisect.remembered import KIND, request_json
 from relaunch.session.bisect.repair import PLAIN, Ladder
 from relaunch.session.bisect.told import Began, Found
-from relaunch.session.bisect.weigh import Weigher, kept_files, kept_lines, kept_weights
+from relaunch.session.bisect.weigh import Did, Weigher, kept_files, kept_lines, kept_weights
 from relaunch.session.sitting import Stopped
 from relaunch.trial.place.builds import Builds
 from relaunch.trial.place.checkout import open_checkout, sweep
@@ -46,8 +46,6 @@ _INSTALL_S = 600.0
 """What making one environment may take."""
 _MOST_ISLANDS = 6
 """Of a mended program: so many failures that came and went are looked behind."""
-_BY_THE_MERGE = 0.1
-"""How likely the merge itself is to bring a failure, against all that it merges."""
 _FEW = 8
 """In a range of fewer commits nothing is won by weighing them."""
 
@@ -166,7 +164,7 @@ class Bisection:
         ids = [start, *(commit.id for commit in line)]
         end = ids.index(found.parent)
         for _ in range(_MOST_ISLANDS):
-            last = self.driver.shown(hunt, ids[end], Side.OLD)
+            last = self.driver.seen.shown(hunt, ids[end], Side.OLD)
             if not found.is_found or last is None or last.signature is None or hunt.is_it(last):
                 return found
             onset = Hunt(failure=last.signature, is_onset=True)
@@ -174,7 +172,7 @@ class Bisection:
             if not since.is_found:
                 return _cut_short(found, since.stopped) if since.stopped else found
             end = ids.index(since.parent)
-            if self.driver.shown(hunt, since.parent, Side.NEW) is not None:
+            if self.driver.seen.shown(hunt, since.parent, Side.NEW) is not None:
                 prior = kept_weights(self.book, len(line)) or [1.0] * len(line)
                 found = self._on_line(hunt, start, line[:end], prior[:end])
                 end = ids.index(found.parent)
@@ -195,7 +193,7 @@ class Bisection:
             start = (*side[0].parents, "")[0] or merge.parents[0]
             if len(sides) > 1 and self.driver.probe_once(hunt, side[-1].id) is Side.OLD:
                 continue
-            prior = [*self._prior_inside(start, side), _BY_THE_MERGE]
+            prior = [*self._prior_inside(start, side), BY_THE_MERGE]
             found = self._on_line(hunt, start, (*side, merge), prior, merge.short)
             if found.stopped or (found.is_found and found.suspects[0][0] != merge):
                 return found
@@ -235,30 +233,38 @@ class Bisection:
             hunt=hunt,
             parent=parent,
             stopped=stopped,
-            with_it=self.driver.shown(hunt, suspects[0][0].id, Side.NEW),
-            without_it=self.driver.shown(hunt, parent, Side.OLD),
+            with_it=self.driver.seen.shown(hunt, suspects[0][0].id, Side.NEW),
+            without_it=self.driver.seen.shown(hunt, parent, Side.OLD),
         )
 
     def _prior(self, start: str, line: Sequence[Commit]) -> list[float]:
         """Weigh the commits by what they touched, and have what runs weighed beside the probes."""
+        sides = self._sides(start, line)
         if not self.request.prior:
             trees = [one.tree for one in line]
-            before = ["", *trees[:-1]]
-            return [0.0 if a == b else 1.0 for a, b in zip(before, trees, strict=True)]
+            counts = [1.0 + len(sides.get(one.id, ())) for one in line]
+            those = zip(["", *trees[:-1]], trees, counts, strict=True)
+            return [0.0 if before == tree else count for before, tree, count in those]
         known = kept_weights(self.book, len(line))
         if known is not None:
             return known
-        files = touched(self.repo, start, line[-1].id)
+        did = Did(touched=touched(self.repo, start, line[-1].id, sides=bool(sides)), sides=sides)
         if len(line) >= _FEW:
             self.driver.weigher = Weigher(
                 self.repo,
                 self.oracle,
                 open_checkout(self._checkouts, self.repo.top),
                 (start, line),
-                files,
+                did,
                 self.book,
             )
-        return weights(line, files, {}, {}, ())
+        return weights_on_line(line, sides, did.touched, {}, {}, ())
+
+    def _sides(self, start: str, line: Sequence[Commit]) -> dict[str, list[Commit]]:
+        """Return what each merge of a line brought in."""
+        if all(len(one.parents) < 2 for one in line):
+            return {}
+        return sides_of(dag(self.repo, start, line[-1].id), line[-1].id)
 
     def _finish(self, found: Found) -> Found:
         driver = self.driver
@@ -268,7 +274,7 @@ class Bisection:
             builds=driver.builds,
             forked=driver.forked,
             seconds=driver.sitting.spent_s,
-            others=driver.others(found.hunt),
+            others=driver.seen.others(found.hunt),
         )
 
     # --- what runs the probes
@@ -392,6 +398,12 @@ class Bisection:
         last = {one["commit"]: one for one in self.book.probes()}
         rungs = [one.get("rung", PLAIN) for one in last.values() if one.get("helped", True)]
         return {rung: rungs.count(rung) for rung in sorted({*rungs} - {PLAIN})}
+
+    def lacked(self) -> tuple[str, ...]:
+        """Name what some commits should have and could not be given: submodules, large files."""
+        return tuple(
+            sorted({name for one in self.book.probes() for name in one.get("missing", ())})
+        )
 
     def used_for(self, commit: str) -> Used:
         """Say what a commit was tested in."""

@@ -47,6 +47,7 @@ class Probe(Record):
     seconds: float
     folder: str
     missing: tuple[str, ...] = ()
+    """Submodules and large files that could not be put there: the user has not got them."""
     runs: int = 1
     """How often the command was run for it."""
     rung: str = ""

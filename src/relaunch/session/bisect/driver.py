@@ -6,15 +6,16 @@ It knows neither commits nor releases: candidates are names, the launcher knows 
 from __future__ import annotations
 
 import os
+import time
 from math import ceil, log2
 
 from relaunch.errors import RelaunchError
 from relaunch.journal.searches import INTERRUPTED
 from relaunch.proc.interrupts import Interrupts
-from relaunch.record import Record
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
 from relaunch.session.bisect.hunt import NotReproduced, hunt_of
+from relaunch.session.bisect.sightings import Seen, Sightings, learn
 from relaunch.session.bisect.told import Learnt, Noted, Preparing, Probed, State
 from relaunch.session.past import outcome_json, outcome_of
 from relaunch.session.sitting import Sitting, Stopped
@@ -37,20 +38,16 @@ _MOST_ENDS = 30
 """So often an end is run that is known to fail only at times."""
 
 
+_TOGETHER = 0.1
+"""How much longer than one that began with them others are waited for, as a share of its time."""
+
+
 class NothingYet(RelaunchError):
     """It was stopped before there was anything to tell."""
 
 
 class Contradicted(Exception):
     """A fork and a fresh process showed different things: what forks showed is not believed."""
-
-
-class Seen(Record):
-    """What one run of a candidate showed."""
-
-    outcome: Outcome
-    seconds: float
-    is_forked: bool = False
 
 
 class Driver:
@@ -72,19 +69,19 @@ class Driver:
         """
         self.request = request
         self.book = book
-        self.seen: dict[str, list[Seen]] = {}
+        self.seen = Sightings()
         self.runs = self.search_runs = self.builds = self.forked = 0
         self._may_fork = may_fork
         self._again: list[str] = []
         """What a fork left in doubt, to be run afresh."""
+        self._began: dict[str, float] = {}
+        """When probes of candidates were last started."""
         self._noted: set[str] = set()
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self.weigher: Weigher | None = None
         self.last_resort: Callable[[], object] = lambda: None
         """Called before ends that are outgrown are run once more, with all that may help."""
         self._outgrown: set[str] = set()
-        self._replaced: dict[str, list[Outcome]] = {}
-        """What ends showed before they were run with all that may help."""
         self._interrupts = Interrupts()
         self._make_launcher = launcher
         self._launcher: Launcher | None = None
@@ -93,7 +90,7 @@ class Driver:
         for probe in book.probes():
             self.forked += probe.get("forked", False)
             if probe.get("instead"):
-                self._set_aside(probe["commit"])
+                self.seen.set_aside(probe["commit"])
             if probe.get("dropped"):
                 self._may_fork = False
             else:
@@ -102,7 +99,7 @@ class Driver:
                     seconds=probe["seconds"],
                     is_forked=probe.get("forked", False),
                 )
-                self._remember(probe["commit"], seen)
+                self.seen.add(probe["commit"], seen)
             if probe.get("outgrown"):
                 self._outgrown.add(probe["commit"])
             self.runs += probe["runs"]
@@ -175,16 +172,13 @@ class Driver:
         self._outgrown.clear()
         self.last_resort()
         for end in due:
-            self._set_aside(end)
+            self.seen.set_aside(end)
         self._run_all(due, instead=True)
         return True
 
-    def _set_aside(self, end: str) -> None:
-        self._replaced[end] = [one.outcome for one in self.seen.pop(end, ())]
-
     def _check_hunt(self, hunt: Hunt, passing: str, names: tuple[str, str]) -> None:
         """Refuse to hunt what the end that passes showed too, before another Python helped it."""
-        if any(map(hunt.is_it, self._replaced.get(passing, ()))):
+        if any(map(hunt.is_it, self.seen.replaced.get(passing, ()))):
             raise NotReproduced(
                 f"both ends fail alike: {hunt.failure.title}",
                 hint=f"rl bisect --good OLDER --bad {names[1]}",
@@ -236,11 +230,7 @@ class Driver:
             confidence=self.request.confidence,
             confirmations=self.request.confirm,
         )
-        for candidate, runs in self.seen.items():
-            if candidate in places:
-                for one in runs:
-                    if not one.is_forked or hunt.side_of(one.outcome) is not Side.OTHER:
-                        _learn(search, places[candidate], hunt, one.outcome)
+        self.seen.teach(search, places, hunt)
         return search
 
     def _drive(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> None:
@@ -260,23 +250,44 @@ class Driver:
             if not self.launcher.running:
                 return
             probes = self._wait(search)
-            for probe in probes:
-                again = search.is_steady and probe.candidate in self.seen
-                self.search_runs += not (search.is_confirming or again)
-                self._note(probe, hunt)
-            for probe in probes:
-                if self._is_believed(probe, hunt):
-                    _learn(search, places[probe.candidate], hunt, probe.outcome)
-            for candidate in [*self.launcher.running]:
-                if search.is_useless(places[candidate]):
-                    self.launcher.cancel(candidate)
+            while probes:
+                self._hear(probes, search, places, hunt)
+                probes = self._wait_for_the_rest(probes, search)
+
+    def _hear(
+        self, probes: list[Probe], search: LineSearch, places: dict[str, int], hunt: Hunt
+    ) -> None:
+        """Learn from what has ended, and end what can tell nothing any more."""
+        for probe in probes:
+            is_confirming = search.is_steady or search.is_confirming
+            self.search_runs += probe.candidate not in self.seen or not is_confirming
+            self._note(probe, hunt)
+        for probe in probes:
+            if self._is_believed(probe, hunt):
+                learn(search, places[probe.candidate], hunt, probe.outcome)
+        for candidate in [*self.launcher.running]:
+            if search.is_useless(places[candidate]):
+                self.launcher.cancel(candidate)
+
+    def _wait_for_the_rest(self, probes: list[Probe], search: LineSearch) -> list[Probe]:
+        """Wait a little for those that began with these: all together tell better what is next."""
+        last = max(probes, key=lambda probe: probe.seconds)
+        patience = _TOGETHER * last.seconds
+        began = self._began.get(last.candidate, 0.0) + patience
+        until = time.monotonic() + patience
+        found: list[Probe] = []
+        while not found and (left := until - time.monotonic()) > 0.0:
+            if not any(self._began.get(one, began) < began for one in self.launcher.running):
+                break
+            found = self._wait(search, left)
+        return found
 
     def probe_once(self, hunt: Hunt, candidate: str) -> Side:
         """Run a candidate, unless it was run before in a process of its own."""
-        if not self._is_fresh(candidate):
+        if not self.seen.is_fresh(candidate):
             self._run_all([candidate])
             self.search_runs += 1
-            if self._is_contradicted(candidate, hunt):
+            if self.seen.is_contradicted(candidate, hunt):
                 self._drop_forks()
         return hunt.side_of(self.seen[candidate][-1].outcome)
 
@@ -285,18 +296,16 @@ class Driver:
     def _start(self, candidate: str, search: LineSearch) -> None:
         """Run a candidate; in a fork where it is the first look at it, and not the last."""
         launcher = self.launcher
+        self._began[candidate] = time.monotonic()
         is_first = candidate not in self.seen and candidate not in launcher.running
         if self._may_fork and is_first and search.is_steady and not search.is_confirming:
             launcher.start_forked(candidate)
         else:
             launcher.start(candidate)
 
-    def _is_fresh(self, candidate: str) -> bool:
-        return any(not one.is_forked for one in self.seen.get(candidate, ()))
-
     def _is_believed(self, probe: Probe, hunt: Hunt) -> bool:
         """Tell whether to learn from a probe now; what is in doubt is run afresh at once."""
-        if self._is_contradicted(probe.candidate, hunt):
+        if self.seen.is_contradicted(probe.candidate, hunt):
             self._drop_forks()
             raise Contradicted
         if not probe.is_forked:
@@ -308,24 +317,13 @@ class Driver:
             return False
         return True
 
-    def _is_contradicted(self, candidate: str, hunt: Hunt) -> bool:
-        runs = self.seen.get(candidate, ())
-        forked = {hunt.side_of(one.outcome) for one in runs if one.is_forked}
-        fresh = {hunt.side_of(one.outcome) for one in runs if not one.is_forked}
-        return bool(forked and fresh and forked != fresh)
-
     def _drop_forks(self) -> None:
         """Believe no fork any more, and run no others."""
         self._may_fork = False
         self._again.clear()
         self.launcher.stop_forking()
         self.book.drop_forked()
-        for candidate, runs in [*self.seen.items()]:
-            fresh = [one for one in runs if not one.is_forked]
-            if fresh:
-                self.seen[candidate] = fresh
-            else:
-                del self.seen[candidate]
+        self.seen.forget_forks()
         text = "a run with its imports done showed something else than a fresh one: all run afresh"
         self._tell(Noted(text=text))
 
@@ -335,10 +333,10 @@ class Driver:
         low = max(search.posterior.old, default=0)
         high = min(search.posterior.new, default=search.size)
         for candidate in (ids[low], ids[high]) if search.is_steady else ():
-            if candidate in self.seen and not self._is_fresh(candidate):
+            if candidate in self.seen and not self.seen.is_fresh(candidate):
                 self._run_all([candidate])
-                _learn(search, places[candidate], hunt, self.seen[candidate][-1].outcome)
-                if self._is_contradicted(candidate, hunt):
+                learn(search, places[candidate], hunt, self.seen[candidate][-1].outcome)
+                if self.seen.is_contradicted(candidate, hunt):
                     self._drop_forks()
                     raise Contradicted
 
@@ -365,15 +363,16 @@ class Driver:
             for probe in self._wait():
                 self._note(probe, None, instead=instead)
 
-    def _wait(self, search: LineSearch | None = None) -> list[Probe]:
-        """Wait until a probe has ended, or better weights for a search have come."""
+    def _wait(self, search: LineSearch | None = None, most_s: float | None = None) -> list[Probe]:
+        """Wait until a probe has ended, or better weights for a search have come, or so long."""
         weigher = self.weigher if self.weigher and self.weigher.is_running else None
         if search is None or weigher is None or weigher.size != search.size:
             weigher = None
         also: list[HasFileno] = [self._interrupts]
         if weigher is not None:
             also.append(weigher)
-        probes = self.launcher.wait(self.sitting.left_s, also)
+        limits = [one for one in (self.sitting.left_s, most_s) if one is not None]
+        probes = self.launcher.wait(min(limits, default=None), also)
         if self._interrupts.came:
             raise Stopped(INTERRUPTED)
         weights = weigher.read() if weigher else None
@@ -384,7 +383,8 @@ class Driver:
     def _note(self, probe: Probe, hunt: Hunt | None, *, instead: bool = False) -> None:
         self.runs += probe.runs
         self.builds += bool(probe.build_s)
-        for note in probe.notes:
+        lacked = [f"{name} is not in this clone: run without it" for name in probe.missing]
+        for note in (*probe.notes, *lacked):
             if note not in self._noted:
                 self._noted.add(note)
                 self._tell(Noted(text=note))
@@ -402,6 +402,7 @@ class Driver:
                 "build_s": probe.build_s,
                 "helped": probe.helped,
                 "extra": [*probe.extra],
+                "missing": [*probe.missing],
                 "outgrown": probe.outgrown,
                 "instead": instead,
                 "folder": os.path.relpath(probe.folder, self.book.path),
@@ -411,7 +412,7 @@ class Driver:
         self.forked += probe.is_forked
         seen = Seen(outcome=probe.outcome, seconds=probe.seconds, is_forked=probe.is_forked)
         if not probe.is_doubtful and (self._may_fork or not probe.is_forked):
-            self._remember(probe.candidate, seen)
+            self.seen.add(probe.candidate, seen)
         if hunt is not None:
             name, title = self._describe(probe.candidate)
             side = hunt.side_of(probe.outcome)
@@ -426,17 +427,9 @@ class Driver:
                 )
             )
 
-    def _remember(self, candidate: str, seen: Seen) -> None:
-        self.seen.setdefault(candidate, []).append(seen)
-
     def _check_budget(self) -> None:
         self.sitting.check_runs(self.runs - self._before)
         self.sitting.check_time()
-
-    def _seconds(self) -> float:
-        """Return what a probe takes, on average."""
-        every = [one.seconds for runs in self.seen.values() for one in runs]
-        return sum(every) / len(every) if every else 0.0
 
     # --- telling
 
@@ -445,42 +438,21 @@ class Driver:
         self._tell(Preparing(name=self._describe(candidate)[0], what=what))
 
     def _state(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> State:
-        sides = {
-            places[one]: hunt.side_of(runs[-1].outcome)
-            for one, runs in self.seen.items()
-            if one in places
-        }
         chances = search.posterior.chances
         bits = -sum(one * log2(one) for one in chances if one > 0.0)
         is_ending = search.is_confirming or search.answer().is_found
         expected = 0 if is_ending else max(1, ceil(bits - 0.01))
         return State(
             size=search.size,
-            sides=sides,
+            sides=self.seen.sides(hunt, places),
             running=tuple(places[one] for one in self.launcher.running if one in places),
             chances=chances,
             left=search.left,
             runs=self.runs,
             expected=expected,
-            seconds_left=expected * self._seconds() / (1.0 if self.request.jobs <= 1 else 1.5),
+            seconds_left=expected * self.seen.seconds() / (1.0 if self.request.jobs <= 1 else 1.5),
             inside=inside,
         )
-
-    def shown(self, hunt: Hunt, candidate: str, side: Side) -> Outcome | None:
-        """Return an outcome of a candidate on that side of the change."""
-        runs = sorted(self.seen.get(candidate, ()), key=lambda one: one.is_forked)
-        outcomes = [one.outcome for one in runs]
-        return next((one for one in outcomes if hunt.side_of(one) is side), None)
-
-    def others(self, hunt: Hunt) -> dict[str, int]:
-        """Count the other failures on the way."""
-        found: dict[str, int] = {}
-        for runs in self.seen.values():
-            outcome = runs[-1].outcome
-            if hunt.side_of(outcome) is Side.OTHER:
-                title = outcome.signature.title if outcome.signature else outcome.not_started
-                found[title] = found.get(title, 0) + 1
-        return found
 
 
 def _told_of_fork(probe: Probe, *, is_dropped: bool) -> dict[str, Any]:
@@ -491,12 +463,3 @@ def _told_of_fork(probe: Probe, *, is_dropped: bool) -> dict[str, Any]:
     if probe.not_forked:
         found["not_forked"] = probe.not_forked
     return found
-
-
-def _learn(search: LineSearch, place: int, hunt: Hunt, outcome: Outcome) -> None:
-    key = outcome.signature.digest if outcome.signature else outcome.not_started
-    side = hunt.side_of(outcome)
-    if hunt.is_reversed and side is Side.OLD and not hunt.is_it(outcome):
-        # It passed before that already: this is another failure, which came and went.
-        side = Side.OTHER if any(one < place for one in search.posterior.new) else side
-    search.learn(place, side, key)

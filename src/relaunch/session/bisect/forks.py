@@ -76,20 +76,24 @@ class Forks:
         """Why there are none any more."""
 
     def fork_in(self, place: Any) -> Fork | None:
-        """Return who forks in a place; made when it is first needed, if enough is known."""
+        """Return who forks in a place, if it is likely to have imported all by now.
+
+        It is made when it is first asked for, and imports beside that run, which does not wait for
+        it. Until one has shown that the imports are worth it, there is only one.
+        """
         if self.why_not or place not in self._starts or not self._noted:
             return None
-        if place not in self._zygotes:
-            start = self._starts[place]
+        if place in self._zygotes:
+            return self._zygotes[place].fork
+        if not self._zygotes or self._is_told:
             try:
-                self._zygotes[place] = self._made(place.path, start)
+                self._zygotes[place] = self._made(place.path, self._starts[place])
             except (OSError, RelaunchError) as error:
                 self.give_up(str(error))
-                return None
-        return self._zygotes[place].fork
+        return None
 
     def _made(self, here: str, start: Start) -> Zygote:
-        noted = in_common([_moved(one, there, here) for there, one in self._noted])
+        noted = in_common([moved(one, there, here) for there, one in self._noted])
         return Zygote(start, noted, (here, self._top), self._folder)
 
     def is_noting(self, place: Any) -> bool:
@@ -122,15 +126,15 @@ class Forks:
         self._zygotes.clear()
 
 
-def _moved(noted: Noted, there: str, here: str) -> Noted:
+def moved(noted: Noted, there: str, here: str) -> Noted:
     """Return what was noted in one place as it is in another."""
 
-    def moved(path: str) -> str:
+    def there_to_here(path: str) -> str:
         is_inside = path == there or path.startswith(there + "/")
         return here + path[len(there) :] if is_inside else path
 
     return noted.but(
-        argv=tuple(map(moved, noted.argv)),
-        path=tuple(map(moved, noted.path)),
-        modules=tuple((name, kind, moved(file)) for name, kind, file in noted.modules),
+        argv=tuple(map(there_to_here, noted.argv)),
+        path=tuple(map(there_to_here, noted.path)),
+        modules=tuple((name, kind, there_to_here(file)) for name, kind, file in noted.modules),
     )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from relaunch.history.line import Commit
-    from relaunch.outcome import Outcome
+    from relaunch.outcome import Outcome, Signature
     from relaunch.recipe import Recipe
     from relaunch.session.bisect.hunt import Hunt
 
@@ -138,6 +138,12 @@ class Found(Record):
     """What was seen at the first suspect."""
     without_it: Outcome | None = None
     """What was seen at the commit before it."""
+
+    @property
+    def failure(self) -> Signature:
+        """What was brought; or what was mended, which need not be how it failed at the old end."""
+        last = self.without_it.signature if self.hunt.is_reversed and self.without_it else None
+        return last or self.hunt.failure
 
     @property
     def is_found(self) -> bool:

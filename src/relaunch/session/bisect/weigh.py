@@ -6,11 +6,11 @@ import os
 import select
 
 from relaunch.errors import RelaunchError
-from relaunch.history.blame import changed_lines, on_the_line, vanished_lines
-from relaunch.history.line import merged_by
-from relaunch.history.prior import weights
+from relaunch.history.blame import changed_lines, vanished_lines
+from relaunch.history.prior import weights_on_line
 from relaunch.jsontext import dumps, loads
 from relaunch.proc.workers import Worker
+from relaunch.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,13 @@ KEPT = "weights"
 """What a search keeps them as."""
 
 
+class Did(Record):
+    """What the commits of a range did: the files of each, and what merges brought in."""
+
+    touched: Mapping[str, Sequence[str]]
+    sides: Mapping[str, Sequence[Commit]]
+
+
 class Weigher:
     """A worker that runs both ends once more, traced, and then reads who changed what ran."""
 
@@ -39,7 +46,7 @@ class Weigher:
         oracle: Oracle,
         checkout: Checkout,
         line: tuple[str, Sequence[Commit]],
-        touched: Mapping[str, Sequence[str]],
+        did: Did,
         book: Search,
     ) -> None:
         """Begin; what comes of it is kept with the search."""
@@ -54,7 +61,7 @@ class Weigher:
                 oracle.executed(checkout, end, os.path.join(folder, name), marker)
                 for name, end in (("new", commits[-1].id), ("old", start))
             ]
-            found = _weighed(repo, start, commits, touched, runs[0], runs[1])
+            found = _weighed(repo, start, commits, did, runs[0], runs[1])
             return dumps({**found, "files": sorted({*runs[0]})}).encode("ascii")
 
         self._worker: Worker | None = Worker(work)
@@ -114,7 +121,7 @@ def _weighed(
     repo: Repository,
     start: str,
     commits: Sequence[Commit],
-    touched: Mapping[str, Sequence[str]],
+    did: Did,
     ran_new: Mapping[str, set[int]],
     ran_old: Mapping[str, set[int]],
 ) -> dict[str, Any]:
@@ -122,11 +129,11 @@ def _weighed(
     nothing: dict[str, Any] = {"weights": [], "lines": {}}
     try:
         lines = changed_lines(repo, start, new, ran_new, limit_s=_BLAME_S)
-        blamed = on_the_line(lines, merged_by(repo, start, new))
         vanished = vanished_lines(repo, start, new, ran_old, limit_s=_BLAME_S)
     except RelaunchError:
         return nothing
-    if not blamed and not vanished:
+    if not lines and not vanished:
         return nothing
-    found = weights(commits, touched, blamed, vanished, {*ran_new, *ran_old})
+    ran = {*ran_new, *ran_old}
+    found = weights_on_line(commits, did.sides, did.touched, lines, vanished, ran)
     return {"weights": found, "lines": dict(lines)}

@@ -1,0 +1,107 @@
+"""What the runs of each candidate showed, in the order they came; and what follows for a search."""
+
+from __future__ import annotations
+
+from relaunch.record import Record
+from relaunch.search.line import Side
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from relaunch.outcome import Outcome
+    from relaunch.search.line import LineSearch
+    from relaunch.session.bisect.hunt import Hunt
+
+
+class Seen(Record):
+    """What one run of a candidate showed."""
+
+    outcome: Outcome
+    seconds: float
+    is_forked: bool = False
+
+
+class Sightings(dict[str, list[Seen]]):
+    """All runs that are believed, by candidate."""
+
+    def __init__(self) -> None:
+        """Begin with nothing seen."""
+        super().__init__()
+        self.replaced: dict[str, list[Outcome]] = {}
+        """What ends showed before they were run with all that may help."""
+
+    def add(self, candidate: str, seen: Seen) -> None:
+        """Take one more run of a candidate."""
+        self.setdefault(candidate, []).append(seen)
+
+    def set_aside(self, candidate: str) -> None:
+        """Let what is seen next stand in the place of what was seen."""
+        self.replaced[candidate] = [one.outcome for one in self.pop(candidate, ())]
+
+    def forget_forks(self) -> None:
+        """Believe fresh processes only."""
+        for candidate, runs in [*self.items()]:
+            fresh = [one for one in runs if not one.is_forked]
+            if fresh:
+                self[candidate] = fresh
+            else:
+                del self[candidate]
+
+    def is_fresh(self, candidate: str) -> bool:
+        """Tell whether a process of its own has shown it."""
+        return any(not one.is_forked for one in self.get(candidate, ()))
+
+    def is_contradicted(self, candidate: str, hunt: Hunt) -> bool:
+        """Tell whether forks and fresh processes have shown different things."""
+        runs = self.get(candidate, ())
+        forked = {hunt.side_of(one.outcome) for one in runs if one.is_forked}
+        fresh = {hunt.side_of(one.outcome) for one in runs if not one.is_forked}
+        return bool(forked and fresh and forked != fresh)
+
+    def teach(self, search: LineSearch, places: Mapping[str, int], hunt: Hunt) -> None:
+        """Let a search learn all of it; a fork that failed otherwise tells nothing."""
+        for candidate, runs in self.items():
+            if candidate in places:
+                for one in runs:
+                    if not one.is_forked or hunt.side_of(one.outcome) is not Side.OTHER:
+                        learn(search, places[candidate], hunt, one.outcome)
+
+    def sides(self, hunt: Hunt, places: Mapping[str, int]) -> dict[int, Side]:
+        """Return what was seen last at each place of a line."""
+        return {
+            places[one]: hunt.side_of(runs[-1].outcome)
+            for one, runs in self.items()
+            if one in places
+        }
+
+    def seconds(self) -> float:
+        """Return what a probe takes, on average."""
+        every = [one.seconds for runs in self.values() for one in runs]
+        return sum(every) / len(every) if every else 0.0
+
+    def shown(self, hunt: Hunt, candidate: str, side: Side) -> Outcome | None:
+        """Return an outcome of a candidate on that side of the change; rather of a fresh run."""
+        runs = sorted(self.get(candidate, ()), key=lambda one: one.is_forked)
+        outcomes = [one.outcome for one in runs]
+        return next((one for one in outcomes if hunt.side_of(one) is side), None)
+
+    def others(self, hunt: Hunt) -> dict[str, int]:
+        """Count the other failures on the way."""
+        found: dict[str, int] = {}
+        for runs in self.values():
+            outcome = runs[-1].outcome
+            if hunt.side_of(outcome) is Side.OTHER:
+                title = outcome.signature.title if outcome.signature else outcome.not_started
+                found[title] = found.get(title, 0) + 1
+        return found
+
+
+def learn(search: LineSearch, place: int, hunt: Hunt, outcome: Outcome) -> None:
+    """Let a search learn what one run showed."""
+    key = outcome.signature.digest if outcome.signature else outcome.not_started
+    side = hunt.side_of(outcome)
+    if hunt.is_reversed and side is Side.OLD and not hunt.is_it(outcome):
+        # It passed before that already: this is another failure, which came and went.
+        side = Side.OTHER if any(one < place for one in search.posterior.new) else side
+    search.learn(place, side, key)
