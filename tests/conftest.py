@@ -17,6 +17,14 @@ LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "240"))
 """A test that takes longer hangs."""
 
 
+def pytest_configure() -> None:
+    """Heed signals: a shell's background job ignores them, and so would all that tests start."""
+    for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(one) is signal.SIG_IGN:
+            is_interrupt = one is signal.SIGINT
+            signal.signal(one, signal.default_int_handler if is_interrupt else signal.SIG_DFL)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files")
 

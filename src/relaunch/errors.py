@@ -6,6 +6,7 @@ RelaunchError            one clear line, exit 2
   JournalError           a trial cannot be read, found or written
   SnapshotError          the code cannot be taken or given back
   PlaceError             the world for the trial cannot be prepared: reset, set, clone
+  TinyError              data cannot be made small, a payload not made, a pattern not looked for
   LaunchError            the program cannot be started: 126, 127, or 125 for the rest
 """
 
@@ -44,6 +45,10 @@ class SnapshotError(RelaunchError):
 
 class PlaceError(RelaunchError):
     """The world for a trial cannot be prepared."""
+
+
+class TinyError(RelaunchError):
+    """Data, or a payload, that cannot be read, made or written."""
 
 
 class LaunchError(RelaunchError):

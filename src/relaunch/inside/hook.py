@@ -17,6 +17,7 @@ _src = os.environ.get("RELAUNCH_SRC", "")
 _probe = os.environ.get("RELAUNCH_PROBE", "")
 _imported = os.environ.get("RELAUNCH_IMPORTED", "")
 _fork = os.environ.get("RELAUNCH_FORK", "")
+_held = os.environ.get("RELAUNCH_HELD", "")
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
@@ -37,6 +38,8 @@ def start():
         _watch_threads()
     if _fork and sys.version_info >= (3, 11):
         _be_forked()
+    if _held and sys.version_info >= (3, 11):
+        _be_held()
     # Only this process is the one-liner; what it starts is not.
     if os.environ.pop("RELAUNCH_LINE", "") and sys.version_info >= (3, 8):
         _load("oneliner").start()
@@ -67,6 +70,15 @@ def _be_forked():
     except BaseException:
         os._exit(125)
     _started, _imported = _now(), ""
+
+
+def _be_held():
+    """Wait until its input is wanted; what comes back is the program, or what will be held."""
+    try:
+        _report()  # once, not in each fork
+        _load("held.begin").begin(_held)
+    except BaseException:
+        os._exit(125)
 
 
 def _talk():
@@ -140,6 +152,8 @@ def _at_exit():
     except BaseException:
         pass
     _debug(error)
+    if _held and sys.version_info >= (3, 11):
+        _load("held.leaving").leave()
 
 
 def _debug(error):

@@ -32,6 +32,8 @@ IMPORTED = "RELAUNCH_IMPORTED"
 """Folders of the user's code, as on a search path: at exit the process notes its modules."""
 FORK = "RELAUNCH_FORK"
 """File that says which libraries to import first: the process waits then, and is forked."""
+HELD = "RELAUNCH_HELD"
+"""File that says where to hold the process, which is forked there for each attempt."""
 PDB = "RELAUNCH_PDB"
 """Set where the debugger is to open when something fails."""
 SCHEMA = 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
-LISTENER, HEARD = 500, 501
+LISTENER, HEARD, LINK = 500, 501, 502
 """Numbers of its descriptors: where it is asked, and where all that it says can be read."""
 
 
@@ -25,6 +25,30 @@ def start_forkable(
     """Start `argv`; it carries the marker of the worker that it is, and so do its forks."""
     path = find_program(argv[0], cwd, env)
     return Worker(lambda marker: _become(path, argv, cwd, {**env, MARKER: marker}, listener))
+
+
+def start_held(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    link: int,
+    output: int,
+    heard: int,
+    stdin: int,
+) -> Worker:
+    """Start `argv` with these for output and orders; it carries the marker of its worker."""
+    path = find_program(argv[0], cwd, env)
+
+    def become(marker: str) -> NoReturn:
+        for fd, number in ((stdin, 0), (output, 1), (output, 2), (link, LINK), (heard, HEARD)):
+            os.dup2(fd, number)
+        become_subreaper()
+        os.chdir(cwd)
+        restore_signals((), ())
+        os.execve(path, list(argv), {**env, MARKER: marker})
+
+    return Worker(become)
 
 
 def _become(

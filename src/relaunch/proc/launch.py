@@ -76,6 +76,8 @@ class Start:
         self.fds: dict[int, int] = {}
         """Standard stream to what it becomes; -1 closes it."""
         self.mask: Iterable[int] = ()
+        self.held: Iterable[int] = ()
+        """Signals that the program itself lets come when it is ready."""
         self.ignored: Sequence[int] = ()
         self.become: Callable[[int], NoReturn] | None = None
         """What the child does instead of exec; it says `+PID` or `-why` on the file it is given."""

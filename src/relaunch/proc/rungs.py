@@ -93,7 +93,12 @@ def _marker_is_seen() -> bool:
     except OSError:
         return False
     try:
-        return pid in leftovers(marker)
+        until = time.monotonic() + 1  # it goes on before the kernel shows its environment
+        while pid not in leftovers(marker):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.001)
+        return True
     finally:
         send(pid, _signal.SIGKILL)
         os.waitpid(pid, 0)

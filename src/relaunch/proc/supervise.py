@@ -18,7 +18,7 @@ from relaunch.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import NoReturn
 
     from relaunch.proc.tape import Control
@@ -63,6 +63,7 @@ def supervise(
     control: Control | None = None,
     become: Callable[[int], NoReturn] | None = None,
     started: Callable[[], object] | None = None,
+    held: Collection[int] = (),
 ) -> Ended:
     """Run `argv` to its end, show each block of output to `chunk`, and leave nothing running.
 
@@ -72,7 +73,8 @@ def supervise(
     standard input stays there for who comes next. `control` records all output on a tape, and
     answers the program's questions about it. `become` runs in the new process instead of exec, and
     NotResumed is raised when it says that it cannot. `started()` is called before any output is
-    passed on. Raises LaunchError when the program cannot be started.
+    passed on. The program begins with the signals in `held` blocked. Raises LaunchError when it
+    cannot be started.
     """
     kind = Supervision
     if not quiet and os.isatty(1) and 1 not in plug():
@@ -83,6 +85,7 @@ def supervise(
         chunk = control.recording(chunk)
     run = kind(argv, cwd=cwd, env=env, chunk=chunk, stdin=stdin)
     run.control, run.start.become, run.started = control, become, started
+    run.start.held = held
     return run.run(timeout_s=timeout_s, let_live=let_live, quiet=quiet)
 
 
@@ -141,7 +144,8 @@ class Supervision:
         try:
             guard = self._guard = Guard(lambda: self.after_our_death(let_live))
             self._helpers.add(guard.pid)
-            self.start.mask, self.start.ignored = self.signals.mask, self.signals.ignored
+            self.start.mask = {*self.signals.mask, *self.start.held}
+            self.start.ignored = self.signals.ignored
             self.launch(quiet)
             if self.control is not None:
                 self.tree.spares_warm = True

@@ -245,30 +245,30 @@ def is_warm(process: Process) -> bool:
     return any(word.endswith(_WARM_RUNNER) for word in words[:-1])
 
 
-def leftovers(marker: str) -> list[int]:
-    """Find the processes of the trial `marker`, whoever their parent is now.
+def leftovers(*markers: str) -> list[int]:
+    """Find the processes of the trials `markers`, whoever their parent is now.
 
-    Snapshots that it left are none: they wait for the trials to come.
+    Snapshots that they left are none: they wait for the trials to come.
     """
-    wanted = f"{MARKER}={marker}"
+    wanted = {f"{MARKER}={marker}" for marker in markers}
     found = []
     for process in processes():
         environ = _read(f"/proc/{process.pid}/environ") if process.pid != os.getpid() else ""
-        if wanted not in environ or process.state in "ZX" or is_warm(process):
+        if MARKER not in environ or process.state in "ZX" or is_warm(process):
             continue
-        if wanted in environ.split("\0"):
+        if not wanted.isdisjoint(environ.split("\0")):
             found.append(process.pid)
     return found
 
 
-def end_marked(marker: str) -> None:
-    """End every process of the trial `marker`, looking again until none shows for a while.
+def end_marked(*markers: str) -> None:
+    """End every process of these trials, looking again until none shows for a while.
 
     One that is just about to become another program has no environment to be read.
     """
     quiet_looks = looks = 0
     while quiet_looks < 4 and looks < 40:
-        pids = leftovers(marker)
+        pids = leftovers(*markers)
         end_all(pids)
         quiet_looks = 0 if pids else quiet_looks + 1
         looks += 1

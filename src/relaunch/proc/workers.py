@@ -74,9 +74,13 @@ class Worker:
         until = time.monotonic() + asked_s
         while self._is_open(until - time.monotonic()):
             pass
+        self.kill()
+        end_marked(self.marker)
+
+    def kill(self) -> None:
+        """End it now; what it started may still be there (`end_marked`)."""
         self._tell(_signal.SIGKILL)
         self._close()
-        end_marked(self.marker)
 
     def _is_open(self, seconds: float) -> bool:
         if seconds <= 0 or not select.select([self._near], [], [], seconds)[0]:

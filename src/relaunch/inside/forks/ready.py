@@ -161,7 +161,7 @@ def unforkable(own: Collection[int]) -> str:
     for fd, name in opened().items():
         if fd not in own and name not in ("/dev/null", "/dev/urandom"):
             return f"a library keeps {name} open"
-    return _native_threads()
+    return native_threads()
 
 
 def opened() -> dict[int, str]:
@@ -175,7 +175,8 @@ def opened() -> dict[int, str]:
     return found
 
 
-def _native_threads() -> str:
+def native_threads() -> str:
+    """Say which library has threads that a fork would not have; empty if none has."""
     if len(os.listdir("/proc/self/task")) == 1:
         return ""
     from relaunch.inside.warm import pools

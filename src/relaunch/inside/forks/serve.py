@@ -110,7 +110,7 @@ class Forking:
 
     def _fork(self, link: _socket.socket, order: bytes, fds: list[int]) -> str:
         """Fork once; returns where the fork reports to, in the fork."""
-        why = self._why or _end_left() or self._libraries.stale()
+        why = self._why or end_left() or self._libraries.stale()
         why = why or self._unforkable(link.fileno(), *fds)
         if why:
             _close(fds)
@@ -169,10 +169,10 @@ def _wait(link: _socket.socket, pid: int) -> None:
     if has_ended:
         _say(link, f'{{"ended": {os.waitpid(pid, 0)[1]}}}')
     else:
-        _end_left()
+        end_left()
 
 
-def _end_left() -> str:
+def end_left() -> str:
     """End all that an earlier fork left: orphans become our children."""
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:

@@ -138,7 +138,7 @@ class Zygote:
             "parent": os.getpid(),
             "argv": list(noted.argv),
             "modules": list(noted.modules),
-            "path": _own_path(noted.path, start.cwd, roots),
+            "path": own_path(noted.path, start.cwd, roots),
             "roots": list(roots),
             "cwd": start.cwd,
             "outputs": os.path.dirname(os.path.dirname(start.env[HOOK])),
@@ -162,7 +162,7 @@ class Zygote:
         self._worker.cancel()
 
 
-def _own_path(path: Sequence[str], cwd: str, roots: Sequence[str]) -> list[str]:
+def own_path(path: Sequence[str], cwd: str, roots: Sequence[str]) -> list[str]:
     """Return where the program finds modules of its own."""
     tops = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
     full = [os.path.join(cwd, entry) for entry in path]

@@ -63,8 +63,13 @@ def _is_same_exception(found: tuple[str, ...], hunted: tuple[str, ...]) -> bool:
     if found[:1] != hunted[:1]:
         return False
     said, wanted = (key[1] if len(key) > 1 else "" for key in (found, hunted))
+    return said == wanted or _same_start(said, wanted)
+
+
+def _same_start(said: str, wanted: str) -> bool:
+    """Tell whether two messages are one up to the first value in them, if that is telling."""
     start = _start(wanted)
-    return said == wanted or (len(start) >= _TELLING and start == _start(said))
+    return len(start) >= _TELLING and start == _start(said)
 
 
 def _start(message: str) -> str:

@@ -1,0 +1,199 @@
+"""`rl shrink`: what is the smallest input that still fails the same way?"""
+
+from __future__ import annotations
+
+import sys
+
+from relaunch.cli import draw
+from relaunch.cli.launch_options import Option, option_arguments, parse_with_words, wants_help
+from relaunch.errors import UsageError
+from relaunch.session.project import open_project
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from relaunch.journal.searches import Search
+    from relaunch.session.project import Project
+    from relaunch.session.shrinking.told import Found, Request
+
+EXAMPLES = """\
+Examples
+  rl shrink data.jsonl -- python load.py data.jsonl
+  rl shrink config.yaml train.py -- python train.py       several at once
+  rl shrink --args -- python train.py --lr 1 --epochs 3   which options matter?
+  rl shrink --env -- python train.py                      which variables do?
+  rl shrink --steps -- python train.py --max-steps 5000
+  rl shrink data.jsonl --bundle repro -- python load.py data.jsonl
+  rl shrink input.txt --stdin -- python parse.py
+  rl shrink bad.csv --exit-code 0 -- python is_bad.py bad.csv
+  rl shrink data.json --also 'python valid.py data.json' -- python load.py data.json
+  rl shrink --resume                      go on where it was interrupted
+  rl shrink --log                         each gain of the last search
+
+The small one lies beside the file: data.small.jsonl. Yours is not changed. Attempts
+count only if they fail the same way: same exception, same place, same words.
+"""
+SMALLER, NOT_SMALLER, INTERRUPTED = 0, 1, 130
+SHRINK_OPTIONS = (
+    Option(flags=("--args",), field="args", help="the words of the command become fewer"),
+    Option(flags=("--env",), field="env", help="its variables become fewer"),
+    Option(flags=("--steps",), field="steps", help="its number of steps or epochs becomes less"),
+    Option(flags=("--stdin",), field="stdin", help="the first file is its standard input"),
+    Option(
+        flags=("--keep",),
+        field="keep",
+        metavar="PATTERN",
+        many=True,
+        help="keys, columns or names that stay: model.*",
+    ),
+    Option(
+        flags=("-o", "--output"),
+        field="output",
+        metavar="PATH",
+        help="where the small one goes (FILE.small.EXT)",
+    ),
+    Option(
+        flags=("--bundle",),
+        field="bundle",
+        metavar="FOLDER",
+        help="a reproduction to send: input, program, versions",
+    ),
+    Option(
+        flags=("--match",), field="match", metavar="REGEX", help="output that is the failure hunted"
+    ),
+    Option(
+        flags=("--exit-code",), field="exit_code", metavar="N", help="exit code that is the failure"
+    ),
+    Option(
+        flags=("--also",),
+        field="also",
+        metavar="CMD",
+        many=True,
+        help="must still pass with the small one",
+    ),
+    Option(flags=("-j", "--jobs"), field="jobs", metavar="N", help="attempts at once (cores)"),
+    Option(
+        flags=("--timeout",),
+        field="timeout",
+        metavar="TIME",
+        help="end an attempt after 30, 5m or 2h (4 times the first run)",
+    ),
+    Option(
+        flags=("--memory",),
+        field="memory",
+        metavar="LIMIT",
+        help="what an attempt may take: 4G (8 times the first run)",
+    ),
+    Option(flags=("--fresh",), field="fresh", help="a new process for each attempt, no forks"),
+    Option(
+        flags=("--budget",),
+        field="budget",
+        metavar="N|TIME",
+        help="at most so many attempts, or so long (30m)",
+    ),
+    Option(flags=("--resume",), field="resume", help="go on with the last search"),
+    Option(flags=("--log",), field="log", help="the gains of the last search"),
+    Option(flags=("--json",), field="json", help="as JSON: schema relaunch/shrink/1"),
+    Option(
+        flags=("--color",),
+        field="color",
+        metavar="WHEN",
+        choices=("auto", "always", "never"),
+        help="(auto)",
+    ),
+)
+_KEPT = ("args", "env", "steps", "stdin", "keep", "output", "match", "exit_code", "also")
+"""What a search that is resumed has already."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Declare the options, for help, docs and completion."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help="what is to become smaller")
+    option_arguments(parser, SHRINK_OPTIONS)
+    parser.add_argument("command", nargs="*", metavar="-- CMD", help="what fails with it")
+
+
+def main(args: Namespace) -> int:
+    """Reached only by `rl shrink --help`, which argparse answers itself."""
+    raise UsageError("what is to become smaller?", hint="rl shrink --help")
+
+
+def quick(words: list[str]) -> int | None:
+    """Read the words by hand: options may stand between files and command."""
+    if wants_help(words):
+        return None
+    values, files, command = parse_with_words(words, SHRINK_OPTIONS, "rl shrink")
+    project = open_project()
+    if values.get("log"):
+        return _log(project, values)
+    if values.get("resume"):
+        search, request = _resumed(project, files, command, values)
+    else:
+        from relaunch.cli.shrink_words import request as read
+
+        search, request = None, read(files, command, values, project.cwd)
+    return _shrink(project, request, search, values)
+
+
+def _shrink(
+    project: Project, request: Request, search: Search | None, values: Mapping[str, Any]
+) -> int:
+    """Search; 0: it is smaller, 1: it cannot be."""
+    from relaunch.cli import searches, shrink_told
+    from relaunch.cli.shrink_live import Live
+    from relaunch.session.shrinking.shrink import Shrink
+
+    color, as_json = values.get("color", "auto"), bool(values.get("json"))
+    live = Live(quiet=as_json, pen=draw.pen(sys.stderr, color))
+    try:
+        shrink = Shrink(project, request, tell=live.tell, resume=search)
+        found = shrink.run()
+    finally:
+        live.close()
+    searches.tell(
+        shrink.book,
+        schema="shrink",
+        answer=shrink_told.as_json(shrink.book.number, request, found),
+        end=shrink_told.ended(found),
+        lines=lambda pen: shrink_told.lines(found, draw.width(), pen),
+        json=as_json,
+        color=color,
+    )
+    return _code(found)
+
+
+def _log(project: Project, values: Mapping[str, Any]) -> int:
+    from relaunch.cli import searches
+    from relaunch.session.shrinking.remembered import last_search
+
+    search, _ = last_search(project)
+    color, as_json = values.get("color", "auto"), bool(values.get("json"))
+    return searches.log(project.home.journal, search, json=as_json, color=color)
+
+
+def _code(found: Found) -> int:
+    if found.stopped == "interrupted":
+        return INTERRUPTED
+    return SMALLER if found.bytes < found.of else NOT_SMALLER
+
+
+def _resumed(
+    project: Project,
+    files: Sequence[str],
+    command: tuple[str, ...] | None,
+    values: Mapping[str, Any],
+) -> tuple[Search, Request]:
+    from relaunch.cli.shrink_words import options
+    from relaunch.session.shrinking.remembered import last_search
+
+    named = [*files, *(f"--{name.replace('_', '-')}" for name in _KEPT if name in values)]
+    if named or command is not None:
+        said = f"`{named[0]}`" if named else "a command"
+        raise UsageError(
+            f"--resume has its own files and command, not {said}", hint="rl shrink --resume"
+        )
+    search, request = last_search(project)
+    return search, request.but(**{"most_runs": None, "most_s": None, **options(values)})

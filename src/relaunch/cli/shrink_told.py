@@ -1,0 +1,174 @@
+"""What shrinking found: how small it is, what it looks like, and how to run it."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.cli import draw
+from relaunch.cli.searches import after
+from relaunch.cli.shrink_live import chart
+from relaunch.session.shrinking.told import STEPS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from relaunch.session.shrinking.told import Found, Request, Written
+
+_MOST_BYTES, _MOST_LINES = 2000, 24
+_DUMPED = 128
+_NOTHING = 2
+"""Of most formats nothing is less than this."""
+_CHART = 40
+
+
+def lines(found: Found, width: int, pen: draw.Pen) -> list[str]:
+    """Draw all that was found."""
+    why = f"{found.stopped}: " if found.stopped else ""
+    told = [pen("bold", f"{why}{sentence(found)}")]
+    pairs = [
+        ("failure", draw.clean(found.failure.title)),
+        ("attempts", _attempts(found)),
+        ("how", draw.clean(found.way)),
+    ]
+    if found.rate is not None and found.rate[0] < found.rate[1]:
+        pairs.append(("fails in", f"{found.rate[0]} of {found.rate[1]} runs"))
+    for one in found.parts:
+        if one.path:
+            pairs.append(("small", f"{one.path} ({_sizes(one)})"))
+    pairs.append(("run it", _run(found)))
+    if found.bundle:
+        said = "fails there too" if found.is_bundle_good else "does not fail there in the same way"
+        pairs.append(("bundle", f"{found.bundle}: {said}"))
+    if found.last_trial:
+        pairs.append(("again", f"rl again {found.last_trial}"))
+    told += draw.facts([(name, text) for name, text in pairs if text], width, pen)
+    if len(found.history) > 2:
+        bars = chart(found.history, found.attempts, min(_CHART, width - 2), utf8=pen.utf8)
+        told += ["", f"  {pen('cyan', bars)}"]
+    for one in found.parts:
+        shown = payload(one, width - 2, pen)
+        if shown:
+            head = [pen("dim", one.path or one.name)] if len(found.parts) > 1 else []
+            told += ["", *head, *(f"  {line}" for line in shown)]
+    return [*told, after(found.stopped, "shrink", pen)] if found.stopped else told
+
+
+def sentence(found: Found) -> str:
+    """Say how small it is."""
+    if found.bytes >= found.of:
+        return "nothing could be taken away"
+    if [one.name for one in found.parts] == [STEPS]:
+        return f"{found.bytes:,} of {found.of:,} steps are enough"
+    share = 100 * found.bytes / found.of
+    percent = f"{share:.2g}%" if share < 10 else f"{share:.0f}%"
+    said = f"{draw.size(found.bytes)} of {draw.size(found.of)} are enough ({percent})"
+    is_unread = found.bytes <= _NOTHING and found.parts[0].path
+    return f"{said}: is {found.parts[0].name} read at all?" if is_unread else said
+
+
+def _attempts(found: Found) -> str:
+    now = f" ({found.new_attempts:,} of them now)" if found.new_attempts != found.attempts else ""
+    rate = f", {found.per_s:,.0f} per second" if found.per_s >= 1 else ""
+    return f"{found.attempts:,} in {draw.duration(found.seconds)}{now}{rate}"
+
+
+def _sizes(one: Written) -> str:
+    return f"{draw.size(one.bytes)} of {draw.size(one.of)}"
+
+
+def _run(found: Found) -> str:
+    """Return the line that fails; without all other variables where these were made fewer."""
+    line = draw.quoted(found.command)
+    if found.env is not None:
+        pairs = [f"{name}={value}" for name, value in found.env.items()]
+        line = f"env -i {draw.quoted(pairs)} {line}"
+    if found.in_place:
+        line += f"\n(with {', '.join(one.path for one in found.parts if one.path)} in its place)"
+    return line
+
+
+# --- the payload
+
+
+def payload(one: Written, width: int, pen: draw.Pen) -> list[str]:
+    """Show what is left: text as it is, bytes as a dump; the beginning of what is long."""
+    if not one.path or not os.path.isfile(one.path):
+        return []
+    with open(one.path, "rb") as file:
+        data = file.read(_MOST_BYTES)
+    if not data:
+        return [pen("dim", "(empty)")]
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(data) - 4 or len(data) < _MOST_BYTES:
+            return dump(data[:_DUMPED], one.bytes, pen)
+        text = data[: error.start].decode()
+    if any(ord(char) < 32 and char not in "\n\t\r\x1b\x0c" for char in text):
+        return dump(data[:_DUMPED], one.bytes, pen)
+    shown = [draw.clip(draw.clean(line), width, utf8=pen.utf8) for line in text.splitlines()]
+    if len(shown) > _MOST_LINES or one.bytes > _MOST_BYTES:
+        shown = [*shown[:_MOST_LINES], pen("dim", f"... {draw.size(one.bytes)} in all")]
+    return shown
+
+
+def dump(data: bytes, size: int, pen: draw.Pen) -> list[str]:
+    """Write bytes as sixteen numbers in a row, with what is readable of them."""
+    found = []
+    for at in range(0, len(data), 16):
+        row = data[at : at + 16]
+        codes = " ".join(f"{one:02x}" for one in row)
+        text = "".join(chr(one) if 32 <= one < 127 else "." for one in row)
+        found.append(f"{pen('dim', f'{at:04x}')}  {codes:<47}  {text}")
+    if size > len(data):
+        found.append(pen("dim", f"... {draw.size(size)} in all"))
+    return found
+
+
+# --- for programs
+
+
+def ended(found: Found) -> dict[str, Any]:
+    """Return what a list of searches shows of this one."""
+    return {
+        "told": sentence(found),
+        "found": found.bytes < found.of,
+        "failure": found.failure.title,
+        "signature": found.failure.digest,
+        "runs": found.attempts,
+        "seconds": found.seconds,
+        "stopped": found.stopped,
+    }
+
+
+def as_json(number: int, request: Request, found: Found) -> dict[str, Any]:
+    """Return what was found, for programs."""
+    return {
+        "search": number,
+        "found": found.bytes < found.of,
+        "stopped": found.stopped,
+        "failure": found.failure.title,
+        "signature": found.failure.digest,
+        "bytes": found.bytes,
+        "bytes_before": found.of,
+        "parts": [
+            {"name": one.name, "path": one.path, "bytes": one.bytes, "bytes_before": one.of}
+            for one in found.parts
+        ],
+        "command": [*found.command],
+        "variables": sorted(found.env) if found.env is not None else None,
+        "command_before": [*request.recipe.argv],
+        "attempts": found.attempts,
+        "new_attempts": found.new_attempts,
+        "fresh": found.fresh,
+        "seconds": found.seconds,
+        "per_second": found.per_s,
+        "way": found.way,
+        "rate": list(found.rate) if found.rate else None,
+        "bundle": found.bundle,
+        "bundle_fails": found.is_bundle_good,
+        "first_trial": found.first_trial,
+        "last_trial": found.last_trial,
+        "history": [list(one) for one in found.history],
+    }

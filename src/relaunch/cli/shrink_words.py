@@ -1,0 +1,94 @@
+"""What the words of `rl shrink` ask for."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch import settings
+from relaunch.cli.launch_options import budget, regex, seconds, whole_number
+from relaunch.errors import UsageError
+from relaunch.recipe import Limits, Recipe
+from relaunch.session.shrinking.told import Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+_HINT = "rl shrink data.jsonl -- python load.py data.jsonl"
+
+
+def request(
+    files: Sequence[str], command: tuple[str, ...] | None, values: Mapping[str, Any], cwd: str
+) -> Request:
+    """Read all of them; UsageError for what is missing or off."""
+    args, env, steps = (bool(values.get(name)) for name in ("args", "env", "steps"))
+    if args and steps:
+        raise UsageError("--args and --steps: one after the other", hint="rl shrink --args -- CMD")
+    if not files and not args and not env and not steps:
+        raise UsageError("what is to become smaller?", hint=_HINT)
+    if command is None:
+        raise UsageError(
+            "which command fails with it?",
+            hint=f"rl shrink {files[0] if files else '--args'} -- CMD",
+        )
+    if values.get("stdin") and not files:
+        raise UsageError(
+            "--stdin needs the file that is read", hint="rl shrink in.txt --stdin -- CMD"
+        )
+    twice = next((one for n, one in enumerate(files) if one in files[:n]), "")
+    if twice:
+        raise UsageError(f"`{twice}` is named twice", hint=_HINT)
+    code = values.get("exit_code")
+    recipe = Recipe(
+        argv=command,
+        cwd=cwd,
+        match=regex(values["match"], "--match") if values.get("match") else "",
+        exit_code=whole_number(code, "--exit-code") if code is not None else None,
+    )
+    from relaunch.session.shrinking.parts import changing_words
+
+    asked = Request(
+        recipe=recipe,
+        files=tuple(files),
+        args=args,
+        changing=changing_words(command, cwd) if args or steps else 0,
+        steps=steps,
+        env=env,
+        stdin=bool(values.get("stdin")),
+        also=tuple(values.get("also", ())),
+        keep=tuple(values.get("keep", ())),
+        output=values.get("output", ""),
+        jobs=len(os.sched_getaffinity(0)),
+    )
+    return asked.but(**options(values, recipe))
+
+
+def options(values: Mapping[str, Any], recipe: Recipe | None = None) -> dict[str, Any]:
+    """Read what may be another one in each sitting."""
+    found: dict[str, Any] = {}
+    if "jobs" in values:
+        found["jobs"] = whole_number(values["jobs"], "--jobs")
+        if not found["jobs"]:
+            raise UsageError("--jobs 0: at least one", hint="--jobs 1")
+    if "bundle" in values:
+        found["bundle"] = values["bundle"]
+    if values.get("fresh"):
+        found["fresh"] = True
+    if "memory" in values:
+        found["memory_bytes"] = _memory(values["memory"])
+    if "budget" in values:
+        found["most_runs"], found["most_s"] = budget(values["budget"])
+    if "timeout" in values and recipe is not None:
+        limits = Limits(timeout_s=seconds(values["timeout"], "--timeout"))
+        found["recipe"] = recipe.but(limits=limits)
+    return found
+
+
+def _memory(text: str) -> int:
+    from relaunch.inside.warm.machine import memory
+
+    try:
+        return settings.memory_bytes(text, memory()[0])
+    except ValueError:
+        raise UsageError(f"--memory takes a size such as 4G, not `{text}`") from None

@@ -1,0 +1,173 @@
+"""Which format a file has: what it holds decides, its name only where that leaves a choice."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from functools import partial
+
+from relaunch.search.shrink import packed
+from relaunch.search.shrink.document import Document, Unparsable
+from relaunch.search.shrink.formats import jsonfile, table
+from relaunch.search.shrink.formats.jsonfile import Json, JsonLines
+from relaunch.search.shrink.formats.keyed import EnvFile, Keyed, OptionsFile
+from relaunch.search.shrink.formats.lines import Lines, Raw
+from relaunch.search.shrink.formats.markup import Markup
+from relaunch.search.shrink.formats.sniff import sniffed
+from relaunch.search.shrink.formats.tomlfile import Toml
+from relaunch.search.shrink.formats.yamlfile import Yaml
+from relaunch.search.shrink.large import SMALL, Large, source_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from relaunch.search.shrink.document import Grammar
+    from relaunch.search.shrink.model import Model
+
+_FIRST = 1 << 16
+_LINES = (".jsonl", ".ndjson", ".json")
+_OPTION_LINES = re.compile(rb"(?:[ \t]*-{1,2}[A-Za-z][^\n]*\n?)+")
+_HTML = re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE)
+_XML = re.compile(rb"\s*<(?:\?xml|[A-Za-z_][^\n]*>)")
+_ENV_LINES = re.compile(rb"(?:(?:[ \t]*#[^\n]*|(?:export )?[A-Z][A-Z0-9_]*=[^\n]*)?(?:\n|$))+")
+
+
+def read(path: str, *, keep: Sequence[str] = ()) -> Model:
+    """Return a file as the model of its format."""
+    special = sniffed(path, keep)
+    if special is not None:
+        return special
+    with open(path, "rb") as file:
+        first = file.read(_FIRST)
+    kind = packed.kind_of(first)
+    name = os.path.basename(path)
+    if kind:
+        return packed.Packed(_unpacked(path, kind, name, keep), kind)
+    return _read_plain(path, name, keep)
+
+
+def _read_plain(path: str, name: str, keep: Sequence[str]) -> Model:
+    if os.path.getsize(path) > SMALL:
+        return _large(path, name, keep)
+    with open(path, "rb") as file:
+        return read_bytes(file.read(), name, keep=keep)
+
+
+def _unpacked(path: str, kind: str, name: str, keep: Sequence[str]) -> Model:
+    """Return what is in a compressed file; what is large lies in a file until the end."""
+    name = name.removesuffix(f".{kind}")
+    with packed.opened(path, kind) as file:
+        data = file.read(SMALL + 1)
+        if len(data) <= SMALL:
+            return read_bytes(data, name, keep=keep)
+        with tempfile.NamedTemporaryFile(prefix="relaunch-", delete=False) as plain:
+            while data:
+                plain.write(data)
+                data = file.read(1 << 20)
+    model = _large(plain.name, name, keep)
+    assert isinstance(model, Large)
+    model.own(plain.name)
+    return model
+
+
+def _large(path: str, name: str, keep: Sequence[str]) -> Model:
+    """Return a large file as ranges: of lines if it has any."""
+    with open(path, "rb") as file:
+        first = file.read(1 << 20)
+    newline = first.find(b"\n")
+    source = source_of(path)
+    small = partial(read_bytes, name=name, keep=keep)
+    is_table = newline >= 0 and name.endswith((".csv", ".tsv")) and table.delimiter_of(first)
+    head = newline + 1 if is_table else 0
+    how = "" if newline >= 0 else "as bytes: no newline in the first megabyte"
+    return Large(source, [(head, source.size)], small, by_lines=newline >= 0, head=head, how=how)
+
+
+def read_bytes(data: bytes, name: str = "", *, keep: Sequence[str] = ()) -> Document:
+    """Return bytes as the model of their format; `name` is the file's."""
+    grammar, how = grammar_for(data, name)
+    return Document(data, grammar, keep=keep, how=how)
+
+
+def grammar_for(data: bytes, name: str) -> tuple[Grammar, str]:
+    """Return the grammar, and what to tell of it."""
+    suffix = os.path.splitext(name)[1].lower()
+    if data.lstrip()[:1] in (b"{", b"[") or suffix in _LINES:
+        found = _json(data, name, suffix)
+        if found is not None:
+            return found
+    if b"\0" in data[:_FIRST]:
+        return Raw(), f"as bytes: no {suffix[1:]}" if suffix in (".csv", ".txt") else ""
+    return _text(data, name, suffix)
+
+
+def _json(data: bytes, name: str, suffix: str) -> tuple[Grammar, str] | None:
+    """Return JSON or JSON lines, or why it is neither, if its name says that it is."""
+    fault: Unparsable | None = None
+    for grammar in (Json(), JsonLines(), Json(lenient=True), JsonLines(lenient=True)):
+        if isinstance(grammar, JsonLines) and _are_lines_json(data):
+            return grammar, f"{name} holds JSON lines" if suffix == ".json" else ""
+        try:
+            grammar.read(data)
+        except Unparsable as error:
+            fault = fault if fault and fault.at >= error.at else error
+            continue
+        told = isinstance(grammar, JsonLines) and suffix == ".json"
+        return grammar, f"{name} holds JSON lines" if told else ""
+    if suffix not in _LINES:
+        return None
+    return Lines(), f"as lines: {fault}"
+
+
+def _are_lines_json(data: bytes) -> bool:
+    """Tell whether many lines are values; of very many only the first are read."""
+    if len(data) <= 1 << 22:
+        return False
+    first = data[: 1 << 20]
+    first = first[: first.rfind(b"\n") + 1]
+    return first.count(b"\n") > 1 and jsonfile.first_fault(first, is_lines=True) is None
+
+
+def _text(data: bytes, name: str, suffix: str) -> tuple[Grammar, str]:
+    for grammar in _candidates(data, name, suffix):
+        try:
+            grammar.read(data)
+        except Unparsable as fault:
+            return Lines(), f"as lines: {fault}"
+        return grammar, ""
+    return Lines(), ""
+
+
+def _candidates(data: bytes, name: str, suffix: str) -> list[Grammar]:
+    if suffix in (".ini", ".cfg", ".conf", ".properties"):
+        return [Keyed()]
+    if suffix in (".yaml", ".yml"):
+        return [Yaml()]
+    if suffix == ".toml":
+        return [Toml()]
+    if suffix in (".html", ".htm") or _HTML.match(data):
+        return [Markup(is_html=True)]
+    if suffix in (".xml", ".svg", ".xsd", ".xsl", ".rss", ".gpx", ".kml") or _XML.match(data):
+        return [Markup()]
+    if suffix == ".env" or name.startswith(".env"):
+        return [EnvFile()]
+    if suffix in (".args", ".rsp") and _OPTION_LINES.fullmatch(data):
+        return [OptionsFile()]
+    if suffix in (".csv", ".tsv", ".tab", ".psv"):
+        delimiter = table.delimiter_of(data)
+        return [table.Table(delimiter, is_even=_is_even(data, delimiter))] if delimiter else []
+    if _OPTION_LINES.fullmatch(data) and data.count(b"\n") > 1:
+        return [OptionsFile()]
+    if _ENV_LINES.fullmatch(data) and data.count(b"=") > 1:
+        return [EnvFile()]
+    return []
+
+
+def _is_even(data: bytes, delimiter: bytes) -> bool:
+    try:
+        table.Table(delimiter).read(data)
+    except Unparsable:
+        return False
+    return True

@@ -1,0 +1,85 @@
+"""Text as lines, then characters; and anything at all as bytes."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+from relaunch.search.shrink.document import Document, Grammar
+from relaunch.search.shrink.formats.jsonfile import line_spans
+from relaunch.search.shrink.runs import InRow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from relaunch.search.shrink.model import Pass
+
+_WORD = re.compile(rb"[A-Za-z0-9_]+|[\x80-\xff]+")
+_CHARACTER = re.compile(rb"[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
+_BLOCK = 512
+_CHARACTERS_UP_TO = 1 << 14
+
+
+def word_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the words."""
+    return _spans(_WORD, data)
+
+
+def character_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the characters of UTF-8."""
+    return _spans(_CHARACTER, data)
+
+
+def byte_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """Return every byte."""
+    return range(len(data)), range(1, len(data) + 1)
+
+
+def block_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """Return blocks of a fixed size."""
+    starts = range(0, len(data), _BLOCK)
+    return starts, [min(start + _BLOCK, len(data)) for start in starts]
+
+
+def line_end_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the blanks before, after and between lines."""
+    return _spans(re.compile(rb"[ \t\r\n]+"), data)
+
+
+def _spans(pattern: re.Pattern[bytes], data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    spans = [match.span() for match in pattern.finditer(data)]
+    return [start for start, _ in spans], [end for _, end in spans]
+
+
+LINES = InRow("lines", line_spans)
+WORDS = InRow("words", word_spans, phase=2, up_to=1 << 17)
+BLANKS = InRow("blanks", line_end_spans, phase=3, pairs=False, up_to=1 << 16)
+CHARACTERS = InRow("characters", character_spans, phase=3, up_to=_CHARACTERS_UP_TO)
+BLOCKS = InRow("blocks", block_spans, pairs=False)
+BYTES = InRow("bytes", byte_spans, phase=1, up_to=1 << 16)
+
+
+class Lines(Grammar):
+    """Lines of text: lines, then words, blanks and characters in them."""
+
+    name = "lines"
+
+    def passes(self, document: Document) -> Sequence[Pass]:
+        """Return lines first."""
+        return [LINES, WORDS, BLANKS, CHARACTERS]
+
+    def held(self, data: bytes, keep: Sequence[str]) -> object:
+        """Return the lines that match."""
+        lines = data.decode(errors="replace").splitlines()
+        return [line for line in lines if any(fnmatchcase(line, pattern) for pattern in keep)]
+
+
+class Raw(Grammar):
+    """Bytes: blocks, then single ones."""
+
+    name = "bytes"
+
+    def passes(self, document: Document) -> Sequence[Pass]:
+        """Return blocks first."""
+        return [BLOCKS, BYTES]

@@ -1,0 +1,242 @@
+"""A file too large to hold: ranges of it, cut at newlines, until what is left is small.
+
+What is kept is only copied when it is written, by the system where it can; nothing is indexed, so
+that the memory stays the same, and the time grows with what is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from functools import cached_property
+from hashlib import blake2b
+
+from relaunch.record import Record
+from relaunch.search.shrink.model import Smaller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Callable, Sequence
+
+    from relaunch.search.shrink.model import Model, Pass
+
+SMALL = 1 << 25
+"""From so many bytes on a file is held as ranges."""
+_FINEST = 1 << 16
+_BLOCK = 1 << 20
+_SAMPLES = 16
+
+
+class Source(Record):
+    """A file that is only read."""
+
+    path: str
+    size: int
+    mark: bytes
+    """A digest of its size and of parts of it: the file itself is too large to digest each time."""
+
+
+def source_of(path: str) -> Source:
+    """Return a file as a source."""
+    size = os.path.getsize(path)
+    digest = blake2b(str(size).encode(), digest_size=16)
+    with open(path, "rb") as file:
+        for sample in range(_SAMPLES):
+            file.seek(sample * max(0, size - 4096) // (_SAMPLES - 1))
+            digest.update(file.read(4096))
+    return Source(path=path, size=size, mark=digest.digest())
+
+
+class Large:
+    """Ranges of a file. `small` makes the model of a format of the bytes when these are few."""
+
+    def __init__(
+        self,
+        source: Source,
+        ranges: Sequence[tuple[int, int]],
+        small: Callable[[bytes], Model],
+        *,
+        by_lines: bool = True,
+        head: int = 0,
+        how: str = "",
+    ) -> None:
+        """`head`: so many bytes at the start always stay: the names of the columns."""
+        self.source = source
+        self.ranges = tuple(ranges)
+        self.by_lines = by_lines
+        self.head = head
+        self.how = how
+        self._small = small
+
+    @cached_property
+    def bytes(self) -> int:
+        """How large it is when it is written."""
+        return self.head + sum(end - start for start, end in self.ranges)
+
+    @property
+    def measure(self) -> tuple[int, ...]:
+        """Fewer bytes."""
+        return (self.bytes, 0)
+
+    @cached_property
+    def key(self) -> builtins.bytes:
+        """A digest of the file and the ranges."""
+        text = repr((self.source.mark, self.head, self.ranges))
+        return blake2b(text.encode(), digest_size=16).digest()
+
+    def write(self, path: str) -> None:
+        """Copy what is kept into a new file."""
+        with open(self.source.path, "rb") as source, open(path, "xb") as target:
+            for start, end in ((0, self.head), *self.ranges):
+                _copy(source.fileno(), target.fileno(), start, end)
+
+    def passes(self) -> Sequence[Pass]:
+        """Return the one there is: halves and chunks."""
+        return [Chunks()]
+
+    def but(self, ranges: Sequence[tuple[int, int]]) -> Model:
+        """Return fewer ranges; as the model of the format if they are small."""
+        less = Large(
+            self.source,
+            ranges,
+            self._small,
+            by_lines=self.by_lines,
+            head=self.head,
+            how=self.how,
+        )
+        return less if less.bytes > SMALL else self._small(less.content())
+
+    def own(self, path: str) -> None:
+        """Remove a file of ours when nothing of it is needed any more."""
+        weakref.finalize(self.source, _remove, path)
+
+    def content(self) -> builtins.bytes:
+        """Return what is kept."""
+        found = []
+        with open(self.source.path, "rb") as file:
+            for start, end in ((0, self.head), *self.ranges):
+                file.seek(start)
+                found.append(file.read(end - start))
+        return b"".join(found)
+
+    def place(self, offset: int) -> int:
+        """Return where in the file a byte of what is kept lies, at the next start of a line."""
+        for start, end in self.ranges:
+            if offset <= end - start:
+                return (
+                    start + offset
+                    if offset in (0, end - start)
+                    else self._aligned(start + offset, end)
+                )
+            offset -= end - start
+        return self.ranges[-1][1]
+
+    def _aligned(self, at: int, end: int) -> int:
+        """Return the end of the line of a byte; the byte itself if lines do not matter."""
+        if not self.by_lines:
+            return at
+        with open(self.source.path, "rb") as file:
+            file.seek(at)
+            while at < end:
+                block = file.read(min(_BLOCK, end - at))
+                found = block.find(b"\n")
+                if found >= 0:
+                    return at + found + 1
+                if not block:
+                    break
+                at += len(block)
+        return end
+
+
+class Chunk(Record):
+    """A place: which of the equal chunks goes, or, of halves, which stays."""
+
+    size: int
+    start: int
+    keeps: bool = False
+
+
+class Chunks:
+    """Keeps one half or the other; then leaves out chunks of a quarter, an eighth, and so on."""
+
+    name = "chunks"
+    phase = 0
+
+    def begin(self, model: Model) -> Chunk | None:
+        """Keep the first half."""
+        if not isinstance(model, Large):
+            return None
+        whole = model.bytes - model.head
+        return Chunk(size=(whole + 1) // 2, start=0, keeps=True)
+
+    def attempt(self, model: Large, cursor: Chunk) -> Smaller | None:
+        """Return what is kept, without a chunk or without all others."""
+        whole = model.bytes - model.head
+        end = min(cursor.start + cursor.size, whole)
+        if cursor.start >= whole:
+            return None
+        low, high = model.place(cursor.start), model.place(end)
+        ranges = _within(model.ranges, low, high, inside=cursor.keeps)
+        if not ranges or ranges == list(model.ranges):
+            return None
+        verb = "only" if cursor.keeps else "without"
+        what = f"{verb} bytes {cursor.start:,}-{end:,} of {whole:,}"
+        return Smaller(model=model.but(ranges), what=what)
+
+    def failed(self, model: Large, cursor: Chunk) -> Chunk | None:
+        """Return the next chunk, or the first of those half as large."""
+        whole = model.bytes - model.head
+        start = cursor.start + cursor.size
+        if start < whole:
+            return cursor.but(start=start)
+        size = (cursor.size + 1) // 2
+        if size < _FINEST:
+            return None
+        return Chunk(size=size, start=0)
+
+    def passed(self, model: Model, cursor: Chunk) -> Chunk | None:
+        """Return the halves of the half that was kept; or the next chunk, now at the same place."""
+        if not isinstance(model, Large):
+            return None
+        if cursor.keeps:
+            return self.begin(model)
+        return cursor if cursor.start < model.bytes - model.head else self.failed(model, cursor)
+
+
+def _within(
+    ranges: Sequence[tuple[int, int]], low: int, high: int, *, inside: bool
+) -> list[tuple[int, int]]:
+    """Return the ranges inside of two places of the file, or outside of them."""
+    found: list[tuple[int, int]] = []
+    for start, end in ranges:
+        pieces = (
+            [(max(start, low), min(end, high))]
+            if inside
+            else [(start, min(end, low)), (max(start, high), end)]
+        )
+        for first, last in pieces:
+            if first >= last:
+                continue
+            if found and found[-1][1] == first:
+                first = found.pop()[0]
+            found.append((first, last))
+    return found
+
+
+def _remove(path: str) -> None:
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def _copy(source: int, target: int, start: int, end: int) -> None:
+    """Copy a range between two files, in the system where it can."""
+    while start < end:
+        try:
+            done = os.copy_file_range(source, target, end - start, start)
+        except (OSError, AttributeError):
+            block = os.pread(source, min(_BLOCK, end - start), start)
+            done = os.write(target, block) if block else 0
+        if not done:
+            raise OSError(f"the file ends at byte {start:,}, sooner than it did")
+        start += done

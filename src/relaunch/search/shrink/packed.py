@@ -1,0 +1,128 @@
+"""A file that is compressed: what is in it shrinks, and is written compressed again."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import shutil
+from hashlib import blake2b
+from importlib import import_module
+from typing import cast
+
+from relaunch.errors import UsageError
+from relaunch.search.shrink.model import Smaller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Sequence
+    from typing import IO, Any
+
+    from relaunch.search.shrink.model import Model, Pass
+
+_MARKS = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zst"))
+
+
+def kind_of(first: bytes) -> str:
+    """Return how a file is compressed, by its first bytes; empty if it is not."""
+    return next((kind for mark, kind in _MARKS if first.startswith(mark)), "")
+
+
+def opened(path: str, kind: str) -> IO[bytes]:
+    """Open a compressed file to read what is in it."""
+    if kind == "zst":
+        found: IO[bytes] = _zstd().open(path, "rb")
+        return found
+    return cast("IO[bytes]", {"gz": gzip, "bz2": bz2, "xz": lzma}[kind].open(path, "rb"))
+
+
+def _pack(source: IO[bytes], target: IO[bytes], kind: str) -> None:
+    if kind == "zst":
+        _zstd().ZstdCompressor().copy_stream(source, target)
+        return
+    made: Any
+    if kind == "gz":  # without name and time: the same content is the same file
+        made = gzip.GzipFile("", "wb", fileobj=target, mtime=0)
+    else:
+        made = (bz2.BZ2File if kind == "bz2" else lzma.LZMAFile)(target, "wb")
+    with made:
+        shutil.copyfileobj(source, made, 1 << 20)
+
+
+def _zstd() -> Any:
+    try:
+        zstandard = import_module("zstandard")
+    except ImportError:
+        raise UsageError(
+            "a zst file needs the package zstandard", hint="pip install zstandard"
+        ) from None
+    return zstandard
+
+
+class Packed:
+    """A model whose file is compressed."""
+
+    def __init__(self, inner: Model, kind: str) -> None:
+        """`kind` is one of gz, bz2, xz, zst."""
+        self.inner = inner
+        self.kind = kind
+
+    @property
+    def how(self) -> str:
+        """What to tell of what is in it."""
+        return getattr(self.inner, "how", "")
+
+    @property
+    def bytes(self) -> int:
+        """How large it is unpacked: that is what a person looks at."""
+        return self.inner.bytes
+
+    @property
+    def measure(self) -> tuple[int, ...]:
+        """What is in it becomes less."""
+        return self.inner.measure
+
+    @property
+    def key(self) -> builtins.bytes:
+        """A digest of what is in it, and how it is packed."""
+        return blake2b(self.kind.encode() + self.inner.key, digest_size=16).digest()
+
+    def write(self, path: str) -> None:
+        """Write it, then pack it."""
+        plain = f"{path}.unpacked"
+        self.inner.write(plain)
+        try:
+            with open(plain, "rb") as source, open(path, "xb") as target:
+                _pack(source, target, self.kind)
+        finally:
+            os.unlink(plain)
+
+    def passes(self) -> Sequence[Pass]:
+        """Return what can be tried on what is in it."""
+        return [_Within(doing) for doing in self.inner.passes()]
+
+
+class _Within:
+    """A pass over what is packed."""
+
+    def __init__(self, doing: Pass) -> None:
+        self._doing = doing
+        self.name = doing.name
+        self.phase = getattr(doing, "phase", 0)
+
+    def begin(self, model: Packed) -> Any:
+        return self._doing.begin(model.inner)
+
+    def attempt(self, model: Packed, cursor: Any) -> Smaller | None:
+        found = self._doing.attempt(model.inner, cursor)
+        if found is None:
+            return None
+        return Smaller(model=Packed(found.model, model.kind), what=found.what)
+
+    def failed(self, model: Packed, cursor: Any) -> Any:
+        return self._doing.failed(model.inner, cursor)
+
+    def passed(self, model: Packed, cursor: Any) -> Any:
+        return self._doing.passed(model.inner, cursor)

@@ -1,0 +1,196 @@
+"""A folder that reproduces a failure elsewhere: small input, program, how to run it, versions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from relaunch.errors import UsageError
+from relaunch.inside.forks.noted import LIBRARY, OWN
+from relaunch.session import facts
+from relaunch.session.growing.sized import filled
+from relaunch.session.masks import REDACTED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from relaunch.outcome import Signature
+    from relaunch.recipe import Recipe
+    from relaunch.session.project import Project
+    from relaunch.trial.launch.forks import Noted
+
+_README = """\
+# A small reproduction
+
+    sh run.sh
+
+fails with
+
+    {title}
+
+Made by `rl shrink` with {python}on {host}.
+{rest}"""
+_RUN = """\
+#!/bin/sh
+# {title}
+cd "$(dirname "$0")" || exit
+{env}exec {command}
+"""
+
+
+def check(cwd: str, name: str) -> None:
+    """Refuse a folder that has something in it."""
+    folder = os.path.join(cwd, name)
+    if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+        raise UsageError(
+            f"--bundle: `{name}` is there already", hint="rl shrink --bundle repro ..."
+        )
+
+
+class Bundle:
+    """What goes into the folder."""
+
+    def __init__(self, project: Project, folder: str, noted: Noted | None) -> None:
+        """`noted` says which modules a Python program has."""
+        self._project = project
+        self._top = project.home.project
+        self.folder = folder
+        self._noted = noted
+
+    def write(
+        self,
+        recipe: Recipe,
+        inputs: Mapping[str, str],
+        failure: Signature,
+        env: Mapping[str, str],
+        stdin: str,
+    ) -> Recipe:
+        """Make the folder; `inputs` are small files by the names that were typed.
+
+        Returns what runs it. OSError if it cannot be written.
+        """
+        os.makedirs(self.folder, exist_ok=True)
+        paths = {file: self._inside(os.path.join(recipe.cwd, file)) for file in inputs}
+        for file, small in inputs.items():
+            self._copy(os.path.join(recipe.cwd, small), paths[file])
+        for path in {*self._sources(recipe)} - {os.path.join(recipe.cwd, one) for one in inputs}:
+            self._copy(path, self._inside(path))
+        argv = filled(recipe, {}, paths).argv
+        argv = tuple(self._word(word) for word in argv)
+        words = " ".join(_quoted(word) for word in argv)
+        if self._noted is not None and os.path.basename(argv[0]).startswith("python"):
+            words = " ".join(['"${PYTHON:-python3}"', *map(_quoted, argv[1:])])
+        if stdin:
+            words += f" < {_quoted(paths[stdin])}"
+        shown = self._shown(env)
+        lines = "".join(f"export {name}={_quoted(value)}\n" for name, value in shown.items())
+        self._write("run.sh", _RUN.format(title=failure.title, env=lines, command=words))
+        self._write("README.md", self._readme(failure, shown))
+        used = self._packages()
+        if used:
+            self._write("requirements.txt", "".join(f"{one}\n" for one in used))
+        python = {"PYTHON": recipe.argv[0]} if words.startswith('"${PYTHON') else {}
+        run = recipe.but(argv=("sh", "run.sh"), cwd=self.folder)
+        return run.but(env={**recipe.env, **python})
+
+    def _inside(self, path: str) -> str:
+        """Return where a file goes, relative to the folder."""
+        real = os.path.abspath(path)
+        if real.startswith(self._top + os.sep):
+            return os.path.relpath(real, self._top)
+        return os.path.basename(real)
+
+    def _word(self, word: str) -> str:
+        """Return a word as it is in the folder: files of the project lie in it by their names."""
+        head, equals, value = word.rpartition("=")
+        path = os.path.join(self._project.cwd, value)
+        if os.path.isfile(path) and os.path.abspath(path).startswith(self._top + os.sep):
+            return f"{head}{equals}{self._inside(path)}"
+        return word
+
+    def _sources(self, recipe: Recipe) -> Iterator[str]:
+        """Give the program's own files: those that the command names, and modules of its own."""
+        for word in recipe.argv:
+            path = os.path.abspath(os.path.join(recipe.cwd, word.rpartition("=")[2]))
+            if os.path.isfile(path) and path.startswith(self._top + os.sep):
+                yield path
+        for _, kind, file in self._noted.modules if self._noted is not None else ():
+            is_own = file.startswith(self._top + os.sep) and "-packages/" not in file
+            if kind == OWN and is_own and os.path.isfile(file):
+                yield file
+
+    def _copy(self, source: str, inner: str) -> None:
+        path = os.path.join(self.folder, inner)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if os.path.isdir(source):
+            shutil.copytree(source, path, symlinks=True)
+        else:
+            shutil.copyfile(source, path)
+
+    def _write(self, name: str, text: str) -> None:
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def _shown(self, env: Mapping[str, str]) -> dict[str, str]:
+        redact = self._project.settings.record.redact
+        return {
+            name: REDACTED if facts.matches(name.upper(), redact) else value
+            for name, value in env.items()
+        }
+
+    def _readme(self, failure: Signature, env: Mapping[str, str]) -> str:
+        used = self._packages()
+        host = os.uname()
+        rest = ""
+        if used:
+            rest += (
+                "\nPackages it uses (`pip install -r requirements.txt`): " + ", ".join(used) + "\n"
+            )
+        hidden = [name for name, value in env.items() if value == REDACTED]
+        if hidden:
+            rest += f"\nSet these yourself in run.sh: {', '.join(hidden)}\n"
+        python = f"Python {self._python()} " if self._noted is not None else ""
+        where = f"{host.sysname} {host.machine}"
+        return _README.format(title=failure.title, python=python, host=where, rest=rest)
+
+    def _python(self) -> str:
+        from relaunch.trial.place.doubts import interpreter
+
+        assert self._noted is not None
+        found = interpreter(self._noted.argv, os.environ, self._project.cwd)
+        return found.version if found is not None else sys.version.split()[0]
+
+    def _packages(self) -> list[str]:
+        """Name the installed packages whose modules were used, with their versions."""
+        if self._noted is None:
+            return []
+        from importlib.metadata import distributions
+
+        tops: dict[str, set[str]] = {}
+        for name, kind, file in self._noted.modules:
+            site = _site(file)
+            if site and kind == LIBRARY:
+                tops.setdefault(site, set()).add(name.partition(".")[0])
+        found = set()
+        for site, names in tops.items():
+            for one in distributions(path=[site]):
+                files: Sequence[object] = one.files or ()
+                if any(str(file).partition("/")[0].partition(".")[0] in names for file in files):
+                    found.add(f"{one.name}=={one.version}")
+        return sorted(found, key=str.lower)
+
+
+def _site(file: str) -> str:
+    for name in ("site-packages", "dist-packages"):
+        before, found, _ = file.partition(f"/{name}/")
+        if found:
+            return f"{before}/{name}"
+    return ""
+
+
+def _quoted(word: str) -> str:
+    from shlex import quote
+
+    return quote(word)

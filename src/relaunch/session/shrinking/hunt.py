@@ -1,0 +1,248 @@
+"""The failure that must stay: what it is, whether it repeats, and what a run of it takes."""
+
+from __future__ import annotations
+
+import os
+from math import ceil, log
+
+from relaunch.errors import UsageError
+from relaunch.events import Announced
+from relaunch.outcome import Signature
+from relaunch.recipe import Limits
+from relaunch.session.attempt import Attempt
+from relaunch.session.shrinking.crew import Limit
+from relaunch.session.shrinking.quotes import quotes_of_input
+from relaunch.session.shrinking.told import Hunting, Said
+from relaunch.trial.signature.alike import alike
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from relaunch.events import Event as TrialEvent
+    from relaunch.journal.searches import Search
+    from relaunch.outcome import Outcome
+    from relaunch.recipe import Recipe
+    from relaunch.session.project import Project
+    from relaunch.session.shrinking.crew import Parts, Ran
+    from relaunch.session.shrinking.results import Results
+    from relaunch.session.shrinking.told import Event, Request
+    from relaunch.trial.launch.forks import Noted
+
+_CODE = (".py", ".pyw", ".pyi")
+_TIMES, _SLACK_S = 4.0, 3.0
+"""An attempt may take so many times what the first run took, and so long besides."""
+_MEMORY_TIMES, _LEAST_MEMORY = 8, 4 << 30
+_MEASURED = 9
+"""Runs more to see how often it fails."""
+_MISSED = 0.05
+"""So often an attempt that does fail may count as one that does not."""
+_MOST_TRIES = 30
+_LOOKS = 3
+
+
+class Hunt:
+    """What is hunted."""
+
+    def __init__(
+        self, project: Project, request: Request, original: Parts, tell: Callable[[Event], object]
+    ) -> None:
+        """Nothing is known yet."""
+        self._project = project
+        self._request = request
+        self._original = original
+        self._tell = tell
+        self.hunted: Signature | None = None
+        self._values: frozenset[str] | None = None
+        """What it quotes from the input."""
+        self.seconds = 0.0
+        self.trial = ""
+        self.rate: tuple[int, int] | None = None
+        self.tries = 1
+        self.noted: Noted | None = None
+        given = request.recipe.limits.timeout_s
+        self.limit = Limit(
+            timeout_s=given, memory_bytes=request.memory_bytes or 0, is_given=given is not None
+        )
+        self.needs_tree = False
+        self._is_code = any(file.endswith(_CODE) for file in request.files)
+
+    @property
+    def runs_input(self) -> bool:
+        """Tell whether an input is the program itself: it is opened before all imports."""
+        words = [os.path.join(self._request.recipe.cwd, w) for w in self._request.recipe.argv]
+        files = [os.path.join(self._request.recipe.cwd, f) for f in self._request.files]
+        first = next((word for word in words if word.endswith(_CODE)), "")
+        return any(os.path.abspath(first) == os.path.abspath(file) for file in files)
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether the failure is known without our hook, and may depend on its variables."""
+        return self.hunted is not None and self.hunted.kind in ("signal", "pinned", "exit")
+
+    def is_same(self, outcome: Outcome) -> bool:
+        """Tell whether a run fails the same way."""
+        if outcome.not_started or outcome.interrupted or self.hunted is None:
+            return False
+        if self._values is None:
+            self._values = quotes_of_input(self.hunted, self._request)
+        return alike(outcome.signature, self.hunted, is_code=self._is_code, values=self._values)
+
+    # --- trials of the journal
+
+    def first_trial(self) -> None:
+        """Run the command as it was given; UsageError where nothing fails."""
+        request = self._request
+        stdin = request.files[0] if request.stdin else ""
+        outcome, self.trial = self._run_trial(request.recipe, "the failure to be kept", stdin)
+        if outcome.interrupted:
+            raise UsageError("interrupted before anything was known", exit_code=130)
+        if outcome.not_started:
+            raise UsageError(outcome.not_started, exit_code=2)
+        recipe = self._request.recipe
+        found = outcome.signature
+        if (recipe.match or recipe.exit_code is not None) and (
+            found is None or found.kind != "pinned"
+        ):
+            what = f"/{recipe.match}/ does not match" if recipe.match else _ended(outcome)
+            raise UsageError(
+                f"nothing to shrink: {what} with all of it", hint=f"rl show {self.trial}"
+            )
+        if found is None:
+            raise UsageError("nothing to shrink: it passes", hint=f"rl show {self.trial}")
+        self.hunted = found
+        self.seconds = outcome.duration_s
+
+    def last_trial(self, results: Results, parts: Parts) -> tuple[str, bool | None]:
+        """Run what was found as a trial; returns which, and whether it fails; None: none can be."""
+        from relaunch.session.shrinking.places import with_parts
+
+        recipe = with_parts(self._request.recipe, parts, self._request.changing)
+        small = results.command(recipe)
+        if small is None or self._request.env:
+            return "", None
+        if self.limit.timeout_s is not None:
+            small = small.but(limits=Limits(timeout_s=self.limit.longer.timeout_s))
+        stdin = results.paths[self._request.files[0]] if self._request.stdin else ""
+        trial = ""
+        for _ in range(self.tries):
+            note = f"as small as it can be, of #{self.trial}"
+            outcome, trial = self._run_trial(small, note, stdin)
+            if self.is_same(outcome):
+                return trial, True
+        return trial, False
+
+    def _run_trial(self, recipe: Recipe, note: str, stdin: str = "") -> tuple[Outcome, str]:
+        ids: list[str] = []
+
+        def hear(event: TrialEvent) -> None:
+            if isinstance(event, Announced):
+                ids.append(event.trial_id)
+
+        ours = os.dup(0)
+        source = os.open(os.path.join(recipe.cwd, stdin or os.devnull), os.O_RDONLY)
+        try:
+            os.dup2(source, 0)
+            attempt = Attempt(self._project, recipe, tell=hear, note=note, quiet=True)
+            outcome = attempt.run()
+        finally:
+            os.dup2(ours, 0)
+            os.close(ours)
+            os.close(source)
+        return outcome, ids[0] if ids else ""
+
+    def run_elsewhere(self, recipe: Recipe) -> tuple[Outcome, str]:
+        """Run a reproduction where it lies; it is a trial too."""
+        limits = Limits(timeout_s=self.limit.longer.timeout_s)
+        return self._run_trial(recipe.but(limits=limits), f"the bundle of #{self.trial}")
+
+    # --- in its place
+
+    def repeat(self, run: Callable[..., Ran]) -> Noted | None:
+        """Run it where attempts will: it must fail there too. Returns what a Python imported."""
+        ran = run(self._original, noting=True)
+        noted = self.noted = ran.noted
+        if not self.is_same(ran.outcome):
+            self._measure(run, [False])
+        if self._request.recipe.limits.timeout_s is None:
+            slowest = max(self.seconds, ran.seconds)
+            self.limit = self.limit.but(timeout_s=_TIMES * slowest + _SLACK_S)
+        if not self._request.memory_bytes:
+            most = max(_LEAST_MEMORY, _MEMORY_TIMES * ran.peak_bytes)
+            self.limit = self.limit.but(memory_bytes=most)
+        self.seconds = ran.seconds
+        assert self.hunted is not None
+        self._tell(
+            Hunting(failure=self.hunted, seconds=self.seconds, rate=self.rate, tries=self.tries)
+        )
+        for line in self._request.also:
+            if not run(self._original, guard=line).outcome.passed:
+                raise UsageError(f"--also: `{line}` does not pass with all of it", hint=line)
+        return noted
+
+    def is_flaky(self, run: Callable[..., Ran]) -> bool:
+        """Something did not fail: see whether all of it always does, and else how often."""
+        if self.rate is not None:
+            return self.tries > 1
+        seen = [self.is_same(run(self._original).outcome) for _ in range(_LOOKS)]
+        if all(seen):
+            return False
+        self._measure(run, [True, *seen])
+        self._tell(Said(text=self.rate_words))
+        return True
+
+    def _measure(self, run: Callable[..., Ran], seen: list[bool]) -> None:
+        for _ in range(_MEASURED):
+            seen.append(self.is_same(run(self._original).outcome))
+        fails, runs = sum(seen), len(seen)
+        if not fails:
+            raise UsageError(
+                f"it failed once, and in none of {runs} runs since: {self._title}",
+                hint=f"rl show {self.trial}",
+            )
+        self.rate = (fails, runs)
+        if fails < runs:
+            share = (fails + 0.5) / (runs + 1)
+            self.tries = min(_MOST_TRIES, ceil(log(_MISSED) / log(1 - share)))
+
+    @property
+    def _title(self) -> str:
+        return self.hunted.title if self.hunted is not None else ""
+
+    @property
+    def rate_words(self) -> str:
+        """Say how often it fails."""
+        fails, runs = self.rate or (1, 1)
+        return f"fails in {fails} of {runs} runs: each attempt is run up to {self.tries} times"
+
+    # --- between two sittings
+
+    def kept(self) -> dict[str, Any]:
+        """Return what was learnt, as a search keeps it."""
+        assert self.hunted is not None
+        return {
+            "kind": self.hunted.kind,
+            "title": self.hunted.title,
+            "key": [*self.hunted.key],
+            "seconds": self.seconds,
+            "trial": self.trial,
+            "inputs": {name: model.key.hex() for name, model in self._original.items()},
+        }
+
+    def remember(self, book: Search) -> None:
+        """Read it back; UsageError where the inputs are others by now."""
+        kept = book.start["hunted"]
+        for name, key in kept["inputs"].items():
+            if name not in self._original or self._original[name].key.hex() != key:
+                raise UsageError(
+                    f"`{name}` is another one since {book.id}", hint=f"rl show {book.id}"
+                )
+        self.hunted = Signature(kind=kept["kind"], title=kept["title"], key=tuple(kept["key"]))
+        self.seconds, self.trial = float(kept["seconds"]), str(kept["trial"])
+
+
+def _ended(outcome: Outcome) -> str:
+    if outcome.timed_out:
+        return "it runs out of time"
+    return f"it ends with {outcome.exit_code}" if outcome.signal is None else "it is killed"

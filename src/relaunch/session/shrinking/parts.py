@@ -1,0 +1,93 @@
+"""Reads what a person wants smaller: files and folders by their formats, words, variables."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import zlib
+from glob import escape
+
+from relaunch.errors import UsageError
+from relaunch.search.shrink.document import Document
+from relaunch.search.shrink.formats.lines import Raw
+from relaunch.search.shrink.formats.words import Environment, Words
+from relaunch.session.growing.sized import names_file
+from relaunch.session.shrinking.steps import Steps, find
+from relaunch.session.shrinking.told import ARGS, ENV, STEPS
+from relaunch.trial.place.interpreter import find_start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from relaunch.search.shrink.model import Model
+    from relaunch.session.shrinking.told import Request
+
+
+_BROKEN = (EOFError, ValueError, zlib.error, lzma.LZMAError)
+_STAYS = ("PATH", "LD_LIBRARY_PATH")
+"""Variables without which nothing starts."""
+
+
+def read_parts(request: Request) -> dict[str, Model]:
+    """Read all of them; UsageError for what cannot be."""
+    from relaunch.search.shrink.formats.choose import read
+
+    found: dict[str, Model] = {}
+    if request.args:
+        found[ARGS] = _words(request)
+    if request.env:
+        whole = {**os.environ, **request.recipe.env}
+        own = {name: value for name, value in whole.items() if not name.startswith("RELAUNCH_")}
+        found[ENV] = Environment(own, keep=(*_STAYS, *request.keep))
+    if request.steps:
+        found[STEPS] = Steps(find(request.recipe)[1])
+    for file in request.files:
+        path = os.path.join(request.recipe.cwd, file)
+        _check(path, file)
+        try:
+            found[file] = read(path, keep=request.keep)
+        except OSError as error:
+            raise UsageError(f"`{file}` cannot be read: {error.strerror or error}") from None
+        except _BROKEN:  # it may be just that which fails
+            with open(path, "rb") as opened:
+                found[file] = Document(opened.read(), Raw(), how="it is cut or broken: as bytes")
+    return found
+
+
+def _words(request: Request) -> Words:
+    """Return the words that may change; those that name an input stay."""
+    argv = request.recipe.argv
+    words = argv[len(argv) - request.changing :]
+    if not words:
+        raise UsageError("the command has no words that could go", hint="rl shrink --args -- CMD")
+    named = [
+        word
+        for word in words
+        if any(names_file(word, file, request.recipe.cwd) for file in request.files)
+    ]
+    return Words(words, keep=(*map(escape, named), *request.keep))
+
+
+def changing_words(argv: Sequence[str], cwd: str) -> int:
+    """Count the words behind the program: of a Python, those behind its script or module."""
+    start = find_start(argv, os.environ, cwd)
+    return len(start.words) if start is not None else len(argv) - 1
+
+
+def _check(path: str, file: str) -> None:
+    if not os.path.exists(path):
+        folder = os.path.dirname(file) or "."
+        raise UsageError(f"`{file}` does not exist", hint=f"ls {folder}")
+    if os.path.isdir(path):
+        return
+    if not os.path.isfile(path):
+        raise UsageError(f"`{file}` is no file", hint=f"ls -l {file}")
+    try:
+        with open(path, "rb") as opened:
+            is_empty = not opened.read(1)
+    except OSError as error:
+        said = f"`{file}` cannot be read: {error.strerror}"
+        raise UsageError(said, hint=f"ls -l {file}") from None
+    if is_empty:
+        raise UsageError(f"`{file}` is empty: it cannot be smaller", hint=f"ls -l {file}")

@@ -1,0 +1,240 @@
+"""Where attempts run: each seat has a place of its own, with the input at one fixed path.
+
+Where the command names every input, the path is replaced and all else is as it is. Where it does
+not, the seat has a copy of the tree, and the input lies in its place there. What a person has is
+never written to.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from relaunch.errors import UsageError
+from relaunch.session.growing.sized import filled, names_file
+from relaunch.session.shrinking.steps import find
+from relaunch.session.shrinking.told import ARGS, ENV, STEPS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from relaunch.journal.snapshot.frozen import FrozenCopy
+    from relaunch.recipe import Recipe
+    from relaunch.search.shrink.model import Model
+    from relaunch.session.project import Project
+    from relaunch.session.shrinking.told import Request
+
+    Parts = Mapping[str, Model]
+
+_SCRIPTS = (".py", ".pyw")
+
+
+class Place:
+    """The world of one seat."""
+
+    def __init__(self, folder: str, request: Request, original: Parts) -> None:
+        """Have a folder for what changes; `original` are the parts as they were given."""
+        self.folder = folder
+        self.request = request
+        self.recipe = request.recipe
+        self.reports = os.path.join(folder, "reports")
+        os.makedirs(self.reports, mode=0o700, exist_ok=True)
+        self.roots: tuple[str, ...] = ()
+        """Of the code as it lies here."""
+        self.env: dict[str, str] = {}
+        """What to set on top of all."""
+        self.paths = self._paths()
+        self._original = {name: model.key for name, model in original.items()}
+        self._there: dict[str, bytes] = {}
+
+    def _paths(self) -> dict[str, str]:
+        found = {}
+        names: set[str] = set()
+        for number, file in enumerate(self.request.files):
+            name = os.path.basename(os.path.normpath(file))
+            inner = os.path.join("in", str(number), name) if name in names else f"in/{name}"
+            names.add(name)
+            found[file] = os.path.join(self.folder, inner)
+        return found
+
+    def source(self, file: str) -> str:
+        """Return where an input of the person lies."""
+        return os.path.join(self.request.recipe.cwd, file)
+
+    def put(self, parts: Parts) -> None:
+        """Have these inputs here; only what differs is written. OSError if the disk is full."""
+        for name, path in self.paths.items():
+            key = parts[name].key
+            if self._there.get(name) == key:
+                continue
+            self._there.pop(name, None)
+            self._clear(path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if key == self._original[name]:
+                _copy(self.source(name), path)
+            else:
+                parts[name].write(path)
+            self._there[name] = key
+
+    def forget(self) -> None:
+        """Have the inputs written anew: an attempt may have changed them."""
+        self._there.clear()
+
+    @staticmethod
+    def _clear(path: str) -> None:
+        if os.path.islink(path) or os.path.isfile(path):
+            os.unlink(path)
+        elif os.path.isdir(path):
+            shutil.rmtree(path)
+
+    def recipe_for(self, parts: Parts) -> Recipe:
+        """Return what to run, with the words and variables of these parts."""
+        recipe = with_parts(self.recipe, parts, self.request.changing)
+        return filled(recipe, {}, self.paths)
+
+    def guard_for(self, line: str) -> Recipe:
+        """Return a line of the person that must pass, as it is run here."""
+        words = tuple(_words(line))
+        plain = self.recipe.but(argv=words, match="", exit_code=None)
+        found = filled(plain, {}, self.paths)
+        return found if found.argv != words else plain.but(argv=("sh", "-c", line))
+
+    def whole_env(self, parts: Parts) -> dict[str, str]:
+        """Return the environment of an attempt."""
+        base = dict(os.environ)
+        if ENV in parts:
+            variables: Any = parts[ENV]
+            return {**variables.variables, **self.env}
+        return {**base, **with_parts(self.recipe, parts, 0).env, **self.env}
+
+    @property
+    def stdin(self) -> str:
+        """The path that is read from standard input, if any."""
+        return self.paths[self.request.files[0]] if self.request.stdin else ""
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _copy(source: str, path: str) -> None:
+    if os.path.isdir(source):
+        shutil.copytree(source, path, symlinks=True)
+    else:
+        shutil.copyfile(source, path)
+
+
+def _words(line: str) -> list[str]:
+    import shlex
+
+    return shlex.split(line)
+
+
+def _is(word: str, file: str, cwd: str) -> bool:
+    return os.path.abspath(os.path.join(cwd, word)) == os.path.abspath(os.path.join(cwd, file))
+
+
+def with_parts(recipe: Recipe, parts: Parts, changing: int) -> Recipe:
+    """Return a recipe with other last words, where these are a part."""
+    if STEPS in parts:
+        steps: Any = parts[STEPS]
+        return find(recipe)[0].put(recipe, steps.value)
+    if ARGS not in parts:
+        return recipe
+    words: Any = parts[ARGS]
+    return recipe.but(argv=(*recipe.argv[: len(recipe.argv) - changing], *words.words))
+
+
+class TreePlace(Place):
+    """A place with a copy of the person's tree, the inputs where they lie in it."""
+
+    def __init__(
+        self, folder: str, request: Request, original: Parts, project: Project, copy: FrozenCopy
+    ) -> None:
+        """Take over a copy; what it shares with the project is made its own around the inputs."""
+        self._project = project
+        self._copy = copy
+        super().__init__(folder, request, original)
+        from relaunch.trial.place.setedit import own_folder
+
+        for path in self.paths.values():
+            own_folder(copy.path, os.path.dirname(path))
+        top = project.home.project + os.sep
+        recipe = request.recipe
+        argv = [copy.map(word) if word.startswith(top) else word for word in recipe.argv]
+        cwd = copy.map(recipe.cwd)
+        self.recipe = recipe.but(cwd=cwd, argv=tuple(argv))
+        self.env = {**copy.env(os.environ), "PWD": cwd}
+        self.roots = (copy.path,)
+
+    def _paths(self) -> dict[str, str]:
+        found = {}
+        for file in self.request.files:
+            path = os.path.realpath(self.source(file))
+            there = self._copy.map(path)
+            if there == path:
+                said = (
+                    f"`{file}` is neither named in the command nor in {self._project.home.project}"
+                )
+                raise UsageError(said, hint=f"rl shrink {file} -- CMD {file}")
+            found[file] = there
+        return found
+
+    def recipe_for(self, parts: Parts) -> Recipe:
+        """Return what to run; the words name what is in the copy."""
+        return with_parts(self.recipe, parts, self.request.changing)
+
+    def close(self) -> None:
+        """Give the copy back as it was."""
+        for path in self.paths.values():
+            self._clear(path)
+        self._copy.close()
+        super().close()
+
+
+def are_named(request: Request) -> bool:
+    """Tell whether the command names all inputs, and runs none of them as its program.
+
+    A script that is run elsewhere would not find the modules beside it.
+    """
+    recipe = request.recipe
+    words = recipe.argv
+    for number, file in enumerate(request.files):
+        if request.stdin and number == 0:
+            continue
+        if not any(names_file(word, file, recipe.cwd) for word in words):
+            return False
+        if file.endswith(_SCRIPTS) and _is_run(words, file, recipe.cwd):
+            return False
+    return True
+
+
+def _is_run(words: tuple[str, ...], file: str, cwd: str) -> bool:
+    """Tell whether a Python file is the program: the first word that is a path of one."""
+    for word in words:
+        if word == "-m":
+            return False
+        if word.endswith(_SCRIPTS):
+            return _is(word, file, cwd)
+    return False
+
+
+def copies(
+    folder: str, request: Request, original: Parts, project: Project, count: int
+) -> list[Place]:
+    """Make so many places with a copy of the tree each."""
+    from relaunch.journal.snapshot.frozen import frozen_copy
+    from relaunch.session.take_code import take_code
+    from relaunch.trial.place.doubts import interpreter
+
+    env = {**os.environ, **request.recipe.env}
+    python = interpreter(request.recipe.argv, env, request.recipe.cwd)
+    code = take_code(project, request.recipe, env, python)
+    found: list[Place] = []
+    for number in range(count):
+        copy = frozen_copy(project.home, code)
+        path = os.path.join(folder, str(number))
+        found.append(TreePlace(path, request, original, project, copy))
+    return found

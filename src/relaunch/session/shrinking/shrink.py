@@ -1,0 +1,717 @@
+"""A whole search: the failure first, then attempts, several at once; the smallest is on the disk.
+
+What a fork shows is believed at once and confirmed in a process of its own soon after: what lies on
+the disk was always confirmed. Where a confirmation fails, the accepted steps are walked back to the
+last one that holds, and from then on a fork's word alone is not enough.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from relaunch.errors import JournalError
+from relaunch.journal import searches
+from relaunch.proc.interrupts import Interrupts
+from relaunch.search.shrink.shrinking import Shrinking
+from relaunch.session import facts
+from relaunch.session.masks import REDACTED
+from relaunch.session.past import outcome_json
+from relaunch.session.repair import repair
+from relaunch.session.shrinking.answers import Answers
+from relaunch.session.shrinking.bundle import Bundle, check
+from relaunch.session.shrinking.crew import FRESH, Crew, Job
+from relaunch.session.shrinking.hunt import Hunt
+from relaunch.session.shrinking.parts import read_parts
+from relaunch.session.shrinking.places import Place, are_named, copies, with_parts
+from relaunch.session.shrinking.remembered import request_json
+from relaunch.session.shrinking.results import Results
+from relaunch.session.shrinking.steps import find
+from relaunch.session.shrinking.told import Began, Found, Gained, Said, State
+from relaunch.session.sitting import Sitting, Stopped
+from relaunch.trial.launch.held import LATE, OPEN, START
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from relaunch.outcome import Outcome
+    from relaunch.search.shrink.model import Attempt
+    from relaunch.session.project import Project
+    from relaunch.session.shrinking.crew import Parts, Ran
+    from relaunch.session.shrinking.told import Event, Request
+
+KIND = "shrink"
+_SCRATCH = "work"
+_TICK_S = 0.1
+_CONFIRM_S = 1.0
+"""So long after a gain it is confirmed and written, though it is not half yet."""
+_CHECKS = 1
+"""So many attempts that do not fail in a fork are looked at once more, in a fresh process."""
+_SURE, _SURE_S = 5, 2.0
+"""At the end it must fail so often in a row, if that does not take longer: chance may have led to
+what hardly ever fails, as at the edge of a stack."""
+_EDGES = 3
+_TAKEN = 3
+"""So often it must before it is taken, once something did fail only now and then; and more often
+after each time that it did not hold at the end."""
+_LAST_S = 3.0
+_REFUTED = 8
+"""So often a fork may be wrong before none is asked any more."""
+
+
+class Asked:
+    """An attempt on its way."""
+
+    def __init__(self, attempt: Attempt, tries: int) -> None:
+        """It may be run so often until it fails the same way."""
+        self.attempt = attempt
+        self.left = tries
+        self.is_confirming = False
+        self.fresh = 0
+        """So often it failed the same way in a process of its own."""
+        self.guards = 0
+        self.seconds = 0.0
+
+
+class Shrink:
+    """One search. Used once: `run()`."""
+
+    def __init__(
+        self,
+        project: Project,
+        request: Request,
+        *,
+        tell: Callable[[Event], object],
+        resume: searches.Search | None = None,
+    ) -> None:
+        """Read the inputs and begin a search, or go on with one."""
+        self.project = project
+        self.request = request
+        self.tell = tell
+        sweep(project.home.journal)
+        repair(project, tell=lambda _: None)
+        if request.bundle:
+            check(request.recipe.cwd, request.bundle)
+        self.original = read_parts(request)
+        self.results = Results(request, self.original)
+        self.hunt = Hunt(project, request, self.original, tell)
+        if resume is None:
+            self.hunt.first_trial()
+        else:
+            self.hunt.remember(resume)
+        start = {
+            "kind": KIND,
+            "request": request_json(request, project.home.project),
+            "hunted": self.hunt.kept(),
+        }
+        self.book = searches.take_up(project.home.journal, lambda: start, resume)
+        self.answers = Answers(self.book.path)
+        self._before = len(self.answers.known)
+        self.engine = Shrinking(self.original, known=self.answers.known)
+        self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
+        self._interrupts = Interrupts()
+        self._asked: dict[int, tuple[Job, Asked]] = {}
+        self._again: list[tuple[Job, Asked]] = []
+        self._started = self._fresh = self._refuted = self._checked = 0
+        self._confirmed = 0
+        """So many accepted steps hold."""
+        self._sure = -1
+        """So many hold each time."""
+        self._edges = 0
+        self._confirming: tuple[Job, int] | None = None
+        self._checking: tuple[Job, Attempt] | None = None
+        self._to_check: list[Attempt] = []
+        self._is_doubtful = False
+        self._told_steps = 0
+        self._written_at = self._gained_at = self._told_at = time.monotonic()
+        self.history: list[tuple[int, int]] = [(0, _bytes(self.original))]
+        self._outcomes: dict[bytes, Outcome] = {}
+        """Of attempts that fail the same way, until they are taken."""
+        self._way_told = ""
+        self._fork_s = 0.0
+        self._last_trial = self._bundle = ""
+        self._is_bundle_good = False
+        self._loop_began = self._loop_s = 0.0
+
+    # --- from the beginning to the end
+
+    def run(self) -> Found:
+        """Search to the end; what a person interrupts can go on later."""
+        self.tell(Began(number=self.book.number, known=self._before))
+        for name, model in self.original.items():
+            if how := getattr(model, "how", ""):
+                self.tell(Said(text=f"{name}: {how}"))
+        stopped = ""
+        self.crew = self._crew()
+        with self._interrupts:
+            try:
+                try:
+                    self._prepare()
+                    self._drive()
+                except Stopped as stop:
+                    stopped = str(stop)
+                    self._settle_down()
+                except OSError as error:
+                    stopped = f"it cannot be written: {error.strerror or error}"
+                self._flush()
+            finally:
+                self.crew.close()
+                shutil.rmtree(os.path.join(self.book.path, _SCRATCH), ignore_errors=True)
+                self.book.release()
+        return self._found(self._held_parts(), stopped, self._last_trial if not stopped else "")
+
+    def _flush(self) -> None:
+        try:
+            self.answers.flush()
+        except OSError as error:
+            self.tell(Said(text=f"some answers are not kept: {error.strerror or error}"))
+
+    def _crew(self) -> Crew:
+        folder = os.path.join(self.book.path, _SCRATCH)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        count = self.request.jobs + 1
+        places: list[Place]
+        if are_named(self.request) and not self.hunt.needs_tree:
+            places = [
+                Place(os.path.join(folder, str(number)), self.request, self.original)
+                for number in range(count)
+            ]
+        else:
+            places = copies(folder, self.request, self.original, self.project, count)
+        redact = self.project.settings.record.redact
+        return Crew(places, redact, self.project.home.project)
+
+    def _prepare(self) -> None:
+        """See that it fails in its place too, learn what a run takes, and have it held."""
+        self.crew.limit(self.hunt.limit)
+        noted = self.hunt.repeat(self._run_aside)
+        self.crew.limit(self.hunt.limit)
+        if noted is not None:
+            self.crew.hold(noted, self._ways(), self.original)
+        self._await_held()
+
+    def _ways(self) -> list[str]:
+        request = self.request
+        if request.fresh or request.env:
+            return []
+        if request.steps and find(request.recipe)[0].word < 0:
+            return []
+        if request.args or request.steps or request.stdin or not request.files:
+            return [START]
+        if self.hunt.runs_input:
+            return [START]
+        return [LATE, OPEN, START]
+
+    def _await_held(self) -> None:
+        """Wait until the program is held, in whatever way that can be."""
+        while True:
+            while not self.crew.is_ready:
+                self._wait(None)
+            if self.crew.way == FRESH or self._is_same_in_fork():
+                break
+            self.crew.next_way("it does not fail the same way in a fork")
+        self._tell_way()
+
+    def _is_same_in_fork(self) -> bool:
+        """Look whether all of it fails the same way in a fork too."""
+        way = self.crew.way
+        job = Job(parts=self.original)
+        for _ in range(self.hunt.tries):
+            if self.crew.start(job):
+                return self.crew.way != way and self._is_same_in_fork()
+            ran: list[Ran] = []
+            while not ran:
+                ran = self._wait(None)
+                if self.crew.way != way:
+                    return True  # the next one is waited for
+            if self.hunt.is_same(ran[0].outcome):
+                self._fork_s = ran[0].seconds
+                return True
+        return False
+
+    def _tell_way(self) -> None:
+        self._way_told = self._way()
+        self.tell(Said(text=self._way_told))
+
+    def _way(self) -> str:
+        """Say how attempts are started."""
+        crew, seconds = self.crew, _ms(self.hunt.seconds)
+        if crew.way == FRESH:
+            why = f": {crew.why_not}" if crew.why_not else ""
+            return f"each attempt is a process of its own ({seconds}){why}"
+        times = f"{_ms(self._fork_s)} instead of {seconds}"
+        held = crew.seats[0].held
+        modules = held.facts.get("modules", 0) if held is not None else 0
+        if crew.way in (LATE, OPEN):
+            names = " or ".join(os.path.basename(one) for one in self.request.files)
+            return f"attempts start where {names} is first read: {times}"
+        return f"attempts start with {modules:,} modules imported: {times}"
+
+    # --- one thing at a time, in a process of its own
+
+    def _run_aside(
+        self, parts: Parts, *, noting: bool = False, guard: str = "", bare: bool = False
+    ) -> Ran:
+        """Run once and wait for it; other attempts may end meanwhile."""
+        job = Job(parts=parts, fresh=True, noting=noting, guard=guard, bare=bare)
+        self._fresh += not guard
+        self.crew.start_aside(job)
+        while True:
+            for ran in self._wait(None):
+                if ran.job is job:
+                    return ran
+                self._learn(ran)
+
+    def _fails(self, parts: Parts, *, bare: bool = False) -> bool:
+        """Tell whether it fails the same way in a process of its own; in some, where all do not."""
+        return any(
+            self.hunt.is_same(self._run_aside(parts, bare=bare).outcome)
+            for _ in range(self.hunt.tries)
+        )
+
+    def _holds(self, parts: Parts) -> bool:
+        """Tell whether it does so each time."""
+        count = max(1, min(_SURE, int(_SURE_S / max(self.hunt.seconds, 0.001))))
+        return all(self._fails(parts, bare=self.hunt.is_plain) for _ in range(count))
+
+    # --- the loop
+
+    def _drive(self) -> None:
+        self._loop_began = time.monotonic()
+        while True:
+            self._launch()
+            self._confirm_soon()
+            self._tell_state()
+            if not self.crew.running:
+                if self._again:
+                    continue
+                if not self.engine.is_done:
+                    self.sitting.check_runs(self._started)
+                    if self.engine.propose(1):
+                        raise AssertionError("an attempt was proposed and not run")
+                    continue
+                if self._is_settled():
+                    return
+                continue
+            for ran in self._wait(_TICK_S):
+                self._learn(ran)
+
+    def _launch(self) -> None:
+        """Run what is proposed, as far as there are seats and budget."""
+        while self._again and self.crew.free:
+            job, asked = self._again.pop(0)
+            self._start(job, asked)
+        while self.crew.free and not self._again and self.sitting.may_run(self._started):
+            proposed = self.engine.propose(1)
+            if not proposed:
+                return
+            self._started += 1
+            asked = Asked(proposed[0], self.hunt.tries)
+            self._start(Job(parts=proposed[0].parts), asked)
+
+    def _start(self, job: Job, asked: Asked) -> None:
+        self._asked[id(job)] = (job, asked)
+        self._fresh += self.crew.way == FRESH or job.fresh
+        for lost in self.crew.start(job):
+            self._again.append(self._asked.pop(id(lost)))
+
+    def _wait(self, seconds: float | None) -> list[Ran]:
+        """Wait until something has ended; Stopped when a person or the clock says so."""
+        self.sitting.check_time()
+        left = self.sitting.left_s
+        if left is not None:
+            seconds = left if seconds is None else min(seconds, left)
+        way = self.crew.way
+        ran, lost = self.crew.wait(seconds, self._interrupts)
+        for job in lost:
+            self._again.append(self._asked.pop(id(job)))
+        if self.crew.way != way and self._way_told:
+            self._tell_way()
+        if self._interrupts.came:
+            raise Stopped(searches.INTERRUPTED)
+        return ran
+
+    def _learn(self, ran: Ran) -> None:
+        """Take what a run showed; some questions need more than one."""
+        if self._confirming is not None and ran.job is self._confirming[0]:
+            self._confirmation(ran)
+            return
+        if self._checking is not None and ran.job is self._checking[0]:
+            self._check(ran)
+            return
+        entry = self._asked.pop(id(ran.job), None)
+        if entry is None:
+            return
+        _, asked = entry
+        asked.seconds += ran.seconds
+        if ran.job.guard:
+            is_taken = ran.outcome.passed
+        else:
+            is_taken = self.hunt.is_same(ran.outcome)
+            asked.fresh += is_taken and not ran.forked
+            if not is_taken:
+                asked.left -= 1
+                if asked.left > 0 and not asked.is_confirming:
+                    self._again.append((ran.job, asked))
+                    return
+        if is_taken and (more := self._next_question(ran, asked)) is not None:
+            self._again.append((more, asked))
+            return
+        if asked.is_confirming and not is_taken and not ran.job.guard and not asked.fresh:
+            self._refuted += 1
+            if self._refuted == _REFUTED:
+                self.crew.hold_no_more("forks show other failures than fresh processes")
+                self._tell_way()
+        if is_taken and not ran.job.guard:
+            self._outcomes[asked.attempt.key] = ran.outcome
+        self._answer(asked, is_taken, forked=ran.forked and not ran.job.guard)
+
+    def _next_question(self, ran: Ran, asked: Asked) -> Job | None:
+        """Return what has to be run before an attempt may be taken, if anything."""
+        often = _TAKEN * (1 + self._edges) if self.hunt.tries == 1 else 1
+        if self._is_doubtful and asked.fresh < often:
+            asked.is_confirming = True
+            return Job(parts=asked.attempt.parts, fresh=True, bare=self.hunt.is_plain)
+        if asked.guards < len(self.request.also):
+            asked.guards += 1
+            return Job(parts=asked.attempt.parts, guard=self.request.also[asked.guards - 1])
+        return None
+
+    def _answer(self, asked: Asked, is_taken: bool, *, forked: bool) -> None:
+        attempt = asked.attempt
+        self.answers.note(attempt.key, is_taken, forked=forked)
+        self.engine.learn(attempt, is_taken)
+        if forked and not is_taken and self._checked + len(self._to_check) < _CHECKS:
+            self._to_check.append(attempt)
+        for useless in self.engine.useless():
+            self._drop(useless)
+        self._tell_gains()
+
+    def _drop(self, attempt: Attempt) -> None:
+        """End an attempt whose answer no longer matters, if that is quicker than to let it run."""
+        for job, asked in list(self._asked.values()):
+            if asked.attempt is attempt:
+                if self.crew.way == FRESH and self.hunt.seconds < _CONFIRM_S / 2:
+                    return
+                self.crew.cancel([job])
+                del self._asked[id(job)]
+        self._again = [one for one in self._again if one[1].attempt is not attempt]
+        self.engine.forget(attempt)
+
+    # --- what is taken must hold in a fresh process
+
+    def _confirm_soon(self) -> None:
+        """Confirm what was gained if it is much, or a while ago; check what forks do not show."""
+        if self.crew.aside.job is not None:
+            return
+        steps = len(self.engine.accepted)
+        if self.crew.way == FRESH and not self._is_forked_since():
+            self._hold(steps)
+            return
+        if self._to_check:
+            attempt = self._to_check.pop(0)
+            job = Job(parts=attempt.parts, fresh=True)
+            self._checking = (job, attempt)
+            self._checked += 1
+            self._fresh += 1
+            self.crew.start_aside(job)
+            return
+        if steps == self._confirmed:
+            return
+        held = _bytes(self._held_parts())
+        is_much = _bytes(self.engine.best) <= held / 2
+        if is_much or time.monotonic() - self._written_at > _CONFIRM_S + 4 * self.hunt.seconds:
+            job = Job(parts=self.engine.best, fresh=True)
+            self._confirming = (job, steps)
+            self._fresh += 1
+            self.crew.start_aside(job)
+
+    def _is_forked_since(self) -> bool:
+        """Tell whether a step that is not confirmed was only seen in a fork."""
+        steps = self.engine.accepted[self._confirmed :]
+        return any(one.key in self.answers.was_forked for one in steps)
+
+    def _confirmation(self, ran: Ran) -> None:
+        assert self._confirming is not None
+        _, steps = self._confirming
+        self._confirming = None
+        if self.hunt.is_same(ran.outcome):
+            self._hold(steps)
+        else:
+            self._walk_back(steps)
+
+    def _walk_back(self, steps: int) -> None:
+        """Find the last accepted step that holds in a fresh process, and go on from there."""
+        if self.hunt.is_flaky(self._run_aside) and self._holds(self.engine.best):
+            self._hold(len(self.engine.accepted))
+            return
+        accepted = [*self.engine.accepted]
+        good, bad = self._confirmed if self._confirmed < steps else 0, steps
+        if good and not self._holds(accepted[good - 1].parts):
+            good, bad = 0, good  # what was confirmed once does not always fail
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            if self._holds(accepted[middle - 1].parts):
+                good = middle
+            else:
+                bad = middle
+        self._is_doubtful, self._sure = True, -1
+        self._give_up_running()
+        for attempt in self.engine.accepted[good:]:
+            self.answers.note(attempt.key, False, forked=False)
+        self.engine.reject_since(good)
+        self._told_steps = min(self._told_steps, good)
+        self._hold(good)
+        self._sure = good
+        self.history.append((self._attempts, _bytes(self.engine.best)))
+        what = "1 step does" if steps - good == 1 else f"{steps - good} steps do"
+        self.tell(Said(text=f"{what} not hold in a fresh process: taken back"))
+
+    def _give_up_running(self) -> None:
+        """Forget what runs: it goes on from what does not hold."""
+        for job, asked in [*self._asked.values(), *self._again]:
+            self.crew.cancel([job])
+            self.engine.forget(asked.attempt)
+        self._asked.clear()
+        self._again.clear()
+
+    def _hold(self, steps: int) -> None:
+        """So many accepted steps hold: have them on the disk."""
+        is_new = steps != self._confirmed
+        self._confirmed = steps
+        self._written_at = time.monotonic()
+        if is_new:
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            self.results.write(self._held_parts())
+        except OSError as error:
+            raise Stopped(f"what was found cannot be written: {error.strerror or error}") from None
+
+    def _held_parts(self) -> Parts:
+        if not self._confirmed:
+            return self.original
+        return self.engine.accepted[self._confirmed - 1].parts
+
+    def _check(self, ran: Ran) -> None:
+        """A fork did not fail: neither must a fresh process, or forks miss something."""
+        self._checking = None
+        if not self.hunt.is_same(ran.outcome) or self.hunt.tries > 1:
+            return
+        self._give_up_running()
+        self.answers.drop_forked()
+        steps = self.engine.accepted[: self._confirmed]
+        for attempt in steps:
+            self.answers.note(attempt.key, True, forked=False)
+        self.engine = Shrinking(self.original, known=self.answers.known)
+        if self.engine.is_done:  # it goes the known way first
+            return
+        self._confirmed = min(self._confirmed, len(self.engine.accepted))
+        self._told_steps = len(self.engine.accepted)
+        self.crew.next_way("a fork passes where a fresh process fails")
+        self._await_held()
+
+    def _is_settled(self) -> bool:
+        """At the end: what was found holds, and once more as a trial; or the search goes on.
+
+        Where that fails, it is at an edge: below it, it fails only now and then. Then the search
+        goes on once more, and ends with the last step that holds.
+        """
+        steps = len(self.engine.accepted)
+        is_sure = self._sure == steps or not steps or self._holds(self.engine.best)
+        if is_sure:
+            self._sure = steps
+            self._hold(steps)
+            self._write()
+            if not steps or self._is_last_trial_good():
+                self._make_bundle()
+                return True
+        self._edges += 1
+        self._walk_back(steps)
+        if self._edges < _EDGES:
+            return False
+        self.tell(Said(text="smaller still, it fails only now and then"))
+        self._is_last_trial_good()
+        self._make_bundle()
+        return True
+
+    def _is_last_trial_good(self) -> bool:
+        """Run what was found as a trial, so that it can be run again."""
+        parts = self._held_parts()
+        trial, is_same = self.hunt.last_trial(self.results, parts)
+        if is_same is None:
+            return self._fails(parts)
+        self._last_trial = trial
+        return is_same
+
+    def _make_bundle(self) -> None:
+        """Write the reproduction, and see that it fails where it lies."""
+        request, parts = self.request, self._held_parts()
+        if not request.bundle:
+            return
+        folder = os.path.join(request.recipe.cwd, request.bundle)
+        bundle = Bundle(self.project, folder, self.hunt.noted)
+        recipe = with_parts(request.recipe, parts, request.changing)
+        stdin = request.files[0] if request.stdin else ""
+        env = self.results.env(parts) or recipe.env
+        assert self.hunt.hunted is not None
+        try:
+            run = bundle.write(recipe, self.results.paths, self.hunt.hunted, env, stdin)
+        except OSError as error:
+            self.tell(Said(text=f"no bundle: {error.strerror or error}"))
+            return
+        self._bundle = request.bundle
+        outcome, _ = self.hunt.run_elsewhere(run)
+        self._is_bundle_good = self.hunt.is_same(outcome)
+
+    def _settle_down(self) -> None:
+        """Stopped early: keep what is sure, and confirm the last gain if there is time."""
+        self._loop_s = time.monotonic() - self._loop_began if self._loop_began else 0.0
+        steps = len(self.engine.accepted)
+        if steps == self._confirmed:
+            return
+        is_sure = self.crew.way == FRESH and not self._is_forked_since()
+        try:
+            if is_sure or self._holds_soon(self.engine.accepted[steps - 1].parts):
+                self._hold(steps)
+        except Stopped:  # the disk is full
+            pass
+
+    def _holds_soon(self, parts: Parts) -> bool:
+        """Confirm once more in the little time that a person waits after an interrupt."""
+        if self.hunt.seconds > _LAST_S / 2:
+            return False
+        self._give_up_running()
+        self.crew.cancel(self.crew.running)
+        job = Job(parts=parts, fresh=True)
+        self.crew.start_aside(job)
+        until = time.monotonic() + _LAST_S
+        while (left := until - time.monotonic()) > 0:
+            for ran in self.crew.wait(left)[0]:
+                if ran.job is job:
+                    return self.hunt.is_same(ran.outcome)
+        return False
+
+    # --- telling
+
+    @property
+    def _attempts(self) -> int:
+        return self._before + self._started
+
+    def _tell_gains(self) -> None:
+        steps = self.engine.accepted
+        if len(steps) == self._told_steps:
+            return
+        self._gained_at = time.monotonic()
+        for number in range(self._told_steps, len(steps)):
+            step = steps[number]
+            size = _bytes(step.parts)
+            self.history.append((self._attempts, size))
+            self._note(step, size)
+            self.tell(
+                Gained(
+                    bytes=size,
+                    of=_bytes(self.original),
+                    attempts=self._attempts,
+                    seconds=self.sitting.spent_s,
+                    what=step.what,
+                    part=step.changed,
+                )
+            )
+        self._told_steps = len(steps)
+
+    def _note(self, step: Attempt, size: int) -> None:
+        """Remember a gain, for who looks back."""
+        if step.key not in self._outcomes:
+            return
+        outcome = self._outcomes.pop(step.key)
+        self.book.note(
+            {
+                "bytes": size,
+                "what": f"{step.changed}: {step.what}",
+                "attempts": self._attempts,
+                "outcome": outcome_json(outcome),
+            }
+        )
+
+    def _tell_state(self) -> None:
+        now = time.monotonic()
+        if now - self._told_at < _TICK_S:
+            return
+        self._told_at = now
+        self.tell(
+            State(
+                bytes=_bytes(self.engine.best),
+                of=_bytes(self.original),
+                attempts=self._attempts,
+                seconds=now - self._loop_began,
+                trying=self.engine.progress.place,
+                idle_s=now - self._gained_at,
+            )
+        )
+
+    def _found(self, parts: Parts, stopped: str, last: str) -> Found:
+        assert self.hunt.hunted is not None
+        recipe = with_parts(self.request.recipe, parts, self.request.changing)
+        small = self.results.command(recipe) if self._confirmed else recipe
+        seconds = self._loop_s or (time.monotonic() - self._loop_began if self._loop_began else 0.0)
+        return Found(
+            failure=self.hunt.hunted,
+            parts=self.results.written(parts),
+            command=(small or recipe).argv,
+            env=self._shown_env(parts),
+            in_place=small is None,
+            attempts=self._attempts,
+            new_attempts=self._started,
+            fresh=self._fresh,
+            seconds=self.sitting.spent_s,
+            per_s=self._started / seconds if seconds else 0.0,
+            way=self._way_told,
+            rate=self.hunt.rate,
+            first_trial=self.hunt.trial,
+            last_trial=last,
+            bundle=self._bundle,
+            is_bundle_good=self._is_bundle_good,
+            stopped=stopped,
+            history=tuple(self.history),
+        )
+
+    def _shown_env(self, parts: Parts) -> dict[str, str] | None:
+        """Return the variables that are left, without the values of secrets."""
+        found = self.results.env(parts)
+        if found is None:
+            return None
+        redact = self.project.settings.record.redact
+        return {
+            name: REDACTED if facts.matches(name.upper(), redact) else value
+            for name, value in found.items()
+        }
+
+
+def _bytes(parts: Parts) -> int:
+    return sum(model.bytes for model in parts.values())
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+
+
+def sweep(home: str) -> None:
+    """Remove what searches that were killed left: places in which they ran."""
+    for number in searches.numbers(home):
+        try:
+            search = searches.load(home, number)
+        except JournalError:
+            continue
+        scratch = os.path.join(search.path, _SCRATCH)
+        if search.start.get("kind") != KIND or not os.path.isdir(scratch):
+            continue
+        try:
+            search.hold()
+        except JournalError:  # it runs
+            continue
+        shutil.rmtree(scratch, ignore_errors=True)
+        search.release()

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import bz2
+import gc
+import gzip
+import json
+import lzma
+import os
+import tempfile
+
+import pytest
+from tests.small import shrink
+
+from relaunch.search.shrink import large
+from relaunch.search.shrink.formats import choose
+from relaunch.search.shrink.formats.words import Environment, Words
+
+LINES = b"".join(b'{"id": %d, "text": "some text"}\n' % number for number in range(3000))
+
+
+def through_a_file(folder, fails):
+    """Tell by what is written, as a program would; the file is new each time."""
+    count = 0
+
+    def written(model):
+        nonlocal count
+        count += 1
+        path = folder / f"attempt{count}"
+        model.write(str(path))
+        try:
+            return fails(path)
+        finally:
+            path.unlink()
+
+    return written
+
+
+@pytest.fixture
+def small_limit(monkeypatch):
+    """What is large begins at 8 kB: the same code, without gigabytes."""
+    for module in (large, choose):
+        monkeypatch.setattr(module, "SMALL", 8192)
+    monkeypatch.setattr(large, "_FINEST", 64)
+
+
+def test_what_is_read_is_never_touched(tmp_path):
+    path = tmp_path / "data.json"
+    path.write_bytes(LINES)
+    os.utime(path, (1, 1))
+    model = choose.read(str(path))
+    fails = through_a_file(tmp_path, lambda file: b'"id": 77,' in file.read_bytes())
+    search = shrink(model, fails)
+    assert search.best["it"].data == b'{"id": 77,"":0}'
+    assert (path.read_bytes(), path.stat().st_mtime) == (LINES, 1)
+    assert sorted(os.listdir(tmp_path)) == ["data.json"]
+
+
+@pytest.mark.parametrize("packer", [gzip, bz2, lzma])
+def test_a_compressed_file_is_written_compressed_again(tmp_path, packer):
+    path = tmp_path / "data.jsonl.packed"
+    path.write_bytes(packer.compress(LINES))
+    fails = through_a_file(tmp_path, lambda file: b"2345" in packer.decompress(file.read_bytes()))
+    best = shrink(choose.read(str(path)), fails).best["it"]
+    best.write(str(tmp_path / "small"))
+    assert packer.decompress((tmp_path / "small").read_bytes()) == b"2345"
+
+
+def test_the_same_content_is_the_same_compressed_file(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(LINES))
+    model = choose.read(str(path))
+    for name in ("one", "two"):
+        model.write(str(tmp_path / name))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+@pytest.mark.usefixtures("small_limit")
+@pytest.mark.parametrize("needed", [[7], [2999], [1, 1501], [10, 700, 2300]])
+def test_a_large_file_is_cut_by_ranges_at_newlines(tmp_path, needed):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(LINES)
+    model = choose.read(str(path))
+    assert isinstance(model, large.Large)
+    read = 0
+
+    def fails(file):
+        nonlocal read
+        data = file.read_bytes()
+        read += len(data)
+        for line in data.splitlines():
+            json.loads(line)
+        return all(b'"id": %d,' % number in data for number in needed)
+
+    search = shrink(model, through_a_file(tmp_path, fails))
+    assert len(search.best["it"].data.splitlines()) == len(needed)
+    assert path.read_bytes() == LINES
+    print(f"{len(needed)} needed: {search.tried} attempts, read {read / len(LINES):.1f} times")
+    assert read <= (4 + 8 * len(needed)) * len(LINES)
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_several_workers_come_to_the_same_in_a_large_file(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(LINES)
+    fails = through_a_file(tmp_path, lambda file: b'"id": 1234,' in file.read_bytes())
+    one = shrink(choose.read(str(path)), fails)
+    three = shrink(choose.read(str(path)), fails, workers=3)
+    resumed = shrink(choose.read(str(path)), fails, known=one.known)
+    assert one.best["it"].key == three.best["it"].key == resumed.best["it"].key
+    assert resumed.tried == 0
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_a_large_table_keeps_the_names_of_its_columns(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"id,name\n" + b"".join(b"%d,n%d\n" % (one, one) for one in range(3000)))
+
+    def fails(file):
+        first, *rest = file.read_bytes().splitlines()
+        return b"id" in first and any(line.split(b",")[0] == b"2000" for line in rest)
+
+    best = shrink(choose.read(str(path)), through_a_file(tmp_path, fails)).best["it"]
+    assert best.data == b"id\n2000\n"
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_a_large_file_without_lines_is_cut_as_bytes(tmp_path):
+    path = tmp_path / "one.line"
+    path.write_bytes(b"x" * 50_000 + b"NEEDED" + b"y" * 30_000)
+    model = choose.read(str(path))
+    assert getattr(model, "how", "") == "as bytes: no newline in the first megabyte"
+    fails = through_a_file(tmp_path, lambda file: b"NEEDED" in file.read_bytes())
+    assert shrink(model, fails).best["it"].data == b"NEEDED"
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_a_large_compressed_file_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temp"))
+    (tmp_path / "temp").mkdir()
+    path = tmp_path / "data.jsonl.gz"
+    path.write_bytes(gzip.compress(LINES))
+    search = shrink(choose.read(str(path)), lambda model: False)
+    assert len(os.listdir(tmp_path / "temp")) == 1
+    del search
+    gc.collect()
+    assert os.listdir(tmp_path / "temp") == []
+
+
+def test_an_option_goes_with_its_value():
+    words = ["run", "--size", "10", "-v", "--lr=0.1", "--offset", "-5", "--", "--raw", "x"]
+    assert Words(words).units == [
+        (0, 1), (1, 3), (3, 4), (4, 5), (5, 7), (7, 8), (8, 9), (9, 10),
+    ]  # fmt: skip
+
+
+def test_sixty_eight_options_are_three_after_few_attempts():
+    words = [f"--option{number}=v{number}" for number in range(68)]
+    needed = {"--option10", "--option35", "--option63"}
+    sizes = []
+
+    def fails(model):
+        found = needed <= {word.partition("=")[0] for word in model.words}
+        sizes.append(len(model.words) if found else 68)
+        return found
+
+    search = shrink(Words(words), fails)
+    assert search.best["it"].words == ("--option10=", "--option35=", "--option63=")
+    print(f"options: 3 after {sizes.index(3) + 1}, done after {search.tried} attempts")
+    assert sizes.index(3) < 40
+
+
+def test_words_to_keep_stay():
+    words = Words(["--model", "big", "--size=3", "file"], keep=["model", "file"])
+    assert shrink(words, lambda model: True).best["it"].words == ("--model", "big", "file")
+
+
+def test_variables_go_and_what_stays_is_made_plain():
+    variables = {f"VAR{number}": f"value {number}" for number in range(30)}
+    search = shrink(
+        Environment({**variables, "PATH": "/bin"}, keep=["PATH"]),
+        lambda model: "7" in model.variables.get("VAR7", ""),
+    )
+    assert search.best["it"].variables == {"PATH": "/bin", "VAR7": "7"}
