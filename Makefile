@@ -1,5 +1,5 @@
 # What a person types here: demo, test, check, bench, bench-cycle, bench-warm, bench-probe,
-# bench-bisect, soak.
+# bench-bisect, bench-shrink, bench-tiny, soak.
 # An interpreter that may not keep its bytecode compiles every module at every start.
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONPATH
@@ -16,7 +16,8 @@ PYTEST := $(BIN)/python -m pytest
 TORCH := .venv-torch
 
 .PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
-.PHONY: bench-warm bench-probe bench-bisect soak soak-faults soak-warm programs torch generated clean
+.PHONY: bench-warm bench-probe bench-bisect bench-shrink bench-tiny soak soak-faults soak-warm programs torch generated clean
+.PHONY: tiny-table
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
@@ -57,8 +58,8 @@ docs: $(READY)
 	$(BIN)/python scripts/reference.py
 	$(BIN)/mkdocs build --strict --quiet
 
-## bench, bench-cycle, bench-warm, bench-probe, bench-bisect: what rl costs beside its peers
-bench: bench-cycle bench-warm bench-probe bench-bisect
+## bench, and bench-cycle to bench-tiny one by one: what rl costs beside its peers
+bench: bench-cycle bench-warm bench-probe bench-bisect bench-shrink bench-tiny
 
 bench-cycle: $(READY)
 	$(BIN)/python -m benchmarks.cycle
@@ -71,6 +72,16 @@ bench-probe: $(READY)
 
 bench-bisect: $(READY)
 	$(BIN)/python -m benchmarks.bisect
+
+bench-tiny: $(READY)
+	$(BIN)/python -m benchmarks.tiny
+
+## tiny-table: how many of the installed architectures can be made tiny; goes on where it stopped
+tiny-table: $(READY) torch
+	$(BIN)/python -m benchmarks.tiny_models
+
+bench-shrink: $(READY)
+	$(BIN)/python -m benchmarks.shrink
 
 ## soak: ten thousand faults, twenty thousand warm relaunches
 soak: soak-faults soak-warm
@@ -99,6 +110,7 @@ torch: $(TORCH)/.ready
 $(TORCH)/.ready: | $(INSTALLED)
 	$(BIN)/python -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy pandas
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check transformers==5.22.2 tokenizers==0.23.3 safetensors==0.8.0
 	@touch $@
 
 programs:

@@ -21,6 +21,8 @@ PEERS: dict[str, tuple[str, ...]] = {
     "wandb": ("wandb==0.31.0",),
     "sacred": ("sacred==0.8.7", "setuptools<81"),  # likewise
     "hydra": ("hydra-core==1.3.8",),
+    "polars": ("polars==2.1.0",),
+    "duckdb": ("duckdb==2.0.0",),
 }
 
 

@@ -83,7 +83,8 @@ def _verb(name: str, text: str, parser: argparse.ArgumentParser) -> Verb:
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for sub, subparser in action.choices.items():
-                below.append(_of_sets(_verb(sub, helps.get(sub, ""), subparser)))
+                one = _verb(sub, helps.get(sub, ""), subparser)
+                below.append(_of_sets(one) if name == "set" else one)
                 words.append(sub)
         elif action.help == argparse.SUPPRESS:
             continue

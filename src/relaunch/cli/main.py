@@ -26,6 +26,8 @@ VERBS = {
     "bisect": "which commit made the difference? ends first, in checkouts beside your tree",
     "sweep": "which of these settings fail, and which setting explains it?",
     "grow": "from which size on does it fail? and how do time and memory grow?",
+    "shrink": "what is the smallest input that still fails the same way?",
+    "tiny": "tiny data, models, tokenizers, payloads that stand out, and where they lie",
     "log": "what have I tried?",
     "show": "one trial: code, command, environment, outcome, output",
     "diff": "what differs between two trials?",
@@ -178,11 +180,11 @@ def _verb(name: str, words: list[str]) -> int:
     except SystemExit as stop:  # --help
         return int(stop.code or 0)
     if unknown:
-        raise _unknown(unknown, parser)
+        raise unknown_words(unknown, parser)
     return int(module.main(args))
 
 
-def _unknown(words: list[str], parser: ArgumentParser) -> UsageError:
+def unknown_words(words: list[str], parser: ArgumentParser) -> UsageError:
     """Name the option that there is not; argparse would name all that came after it too."""
     from relaunch.cli.launch_options import no_option
 

@@ -9,8 +9,8 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py replay bisect sweep grow log show diff again back mark gc set doctor completion'; fi
-    case $verb in set)
+    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py replay bisect sweep grow shrink tiny log show diff again back mark gc set doctor completion'; fi
+    case $verb in tiny|set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
     case $verb in
@@ -208,6 +208,81 @@ _rl() {
         --budget) values='text' ;;
         --undo) values='text' ;;
         --color) values='auto always never' ;;
+        esac
+        ;;
+    shrink)
+        options='-h --help --args --env --steps --stdin --keep -o --output --bundle --match --exit-code --also -j --jobs --timeout --memory --fresh --budget --resume --log --json --color'
+        case $prev in
+        --keep) values='text' ;;
+        -o|--output) values='file' ;;
+        --bundle) values='dir' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --also) values='command' ;;
+        -j|--jobs) values='text' ;;
+        --timeout) values='text' ;;
+        --memory) values='text' ;;
+        --budget) values='text' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    tiny)
+        options='-h --help'
+        words='data payload find model tokenizer'
+        ;;
+    'tiny data')
+        options='-h --help -n --rows -o --output --random --first --stratify --longest --shortest --per-schema --around --seed --plain --failing-when --keep-failing --images --arrays --table --format --no-header -f --force --json'
+        case $prev in
+        -n|--rows) values='text' ;;
+        -o|--output) values='file' ;;
+        --stratify) values='text' ;;
+        --longest) values='text' ;;
+        --shortest) values='text' ;;
+        --around) values='text' ;;
+        --seed) values='text' ;;
+        --failing-when) values='text' ;;
+        --images) values='text' ;;
+        --arrays) values='text' ;;
+        --table) values='text' ;;
+        --format) values='jsonl json csv tsv text parquet arrow tar sqlite folder' ;;
+        esac
+        ;;
+    'tiny payload')
+        options='-h --help --like --coded --random --adversarial --sentinel --seed -o --output -f --force --json'
+        case $prev in
+        --like) values='file' ;;
+        --sentinel) values='text' ;;
+        --seed) values='text' ;;
+        -o|--output) values='file' ;;
+        esac
+        ;;
+    'tiny find')
+        options='-h --help --pid --dtype -C --context --most --json'
+        case $prev in
+        --pid) values='text' ;;
+        --dtype) values='text' ;;
+        -C|--context) values='text' ;;
+        --most) values='text' ;;
+        esac
+        ;;
+    'tiny model')
+        options='-h --help -o --out --layers --vocab --seed --class --python --json'
+        case $prev in
+        -o|--out) values='dir' ;;
+        --layers) values='text' ;;
+        --vocab) values='text' ;;
+        --seed) values='text' ;;
+        --class) values='text' ;;
+        --python) values='file' ;;
+        esac
+        ;;
+    'tiny tokenizer')
+        options='-h --help -o --out --vocab --text --python --json'
+        case $prev in
+        -o|--out) values='dir' ;;
+        --vocab) values='text' ;;
+        --text) values='file' ;;
+        --python) values='file' ;;
         esac
         ;;
     log)

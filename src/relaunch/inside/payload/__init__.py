@@ -1,0 +1,1 @@
+"""Arrays that tell who they are: `from relaunch import payload`."""

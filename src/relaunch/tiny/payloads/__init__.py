@@ -1,0 +1,1 @@
+"""Payloads as files: written, and read as something to be like, without their libraries."""

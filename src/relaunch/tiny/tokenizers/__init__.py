@@ -1,0 +1,1 @@
+"""A tokenizer of the same kind with a few hundred tokens: plain JSON work, no library needed."""
