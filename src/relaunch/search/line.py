@@ -135,7 +135,9 @@ class LineSearch:
             return self._to_confirm(pending)[:count]
         if self.answer().is_found:
             return []
-        return self._spread(count, [*pending]) or self._beside_hidden(pending)[:count]
+        if found := self._spread(count, [*pending]):
+            return found
+        return (self._next_to_edges(pending) or self._beside_hidden(pending))[:count]
 
     def _spread(self, count: int, pending: list[int]) -> list[int]:
         """Choose so many together: of a steady program, those that divide evenly what is left.
@@ -270,6 +272,20 @@ class LineSearch:
         if not self.is_steady or len(self._left()) < 2:
             return ()
         return max(self.posterior.old, default=0), min(self.posterior.new, default=self.size)
+
+    def _next_to_edges(self, pending: Collection[int]) -> list[int]:
+        """Return what lies right beside the last old and the first new one, if it was never run.
+
+        Where nearly all fails otherwise, these are what may still be testable: one run each.
+        """
+        if not (edges := self._edges()):
+            return []
+        last, first = edges
+        return [
+            place
+            for place in sorted({last + 1, first - 1})
+            if last < place < first and place not in self.others and place not in pending
+        ]
 
     def _beside_hidden(self, pending: Collection[int]) -> list[int]:
         """Return what the answer rests on where nothing between can be tested, to be run again.
