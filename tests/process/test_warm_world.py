@@ -233,6 +233,31 @@ def test_a_program_that_is_interrupted_anywhere_never_meets_us(warm, python):
 
 
 @every_python
+@pytest.mark.parametrize("word", ["fine", "fails", "leaves"])
+def test_a_module_that_is_run_finds_python_alone_below_it(warm, python, word):
+    lines = [
+        "import traceback",
+        "frame = sys._getframe()",
+        "while frame: print(frame.f_code.co_filename, frame.f_code.co_name); frame = frame.f_back",
+        "traceback.print_stack()",
+        "def leaves(): raise SystemExit(3)",
+        "if sys.argv[1] == 'fails': {}['key']",
+        "if sys.argv[1] == 'leaves': leaves()",
+    ]
+    edit(warm, *lines)
+    command = (python, "-m", "train", word)
+    at = ("--at", "train.py:5")
+    for _ in range(2):  # cold, and resumed
+        plainly = subprocess.run(
+            command, cwd=warm.project, env=warm.env, capture_output=True, text=True
+        )
+        done = warm.rl("warm", *at, "--", *command)
+        assert told(done) == (plainly.returncode, plainly.stdout, plainly.stderr)
+        edit(warm, *lines, "print('edited')")
+    assert "rl: resumed at train.py:" in done.stderr
+
+
+@every_python
 def test_a_program_that_ctrl_c_ends_dies_of_it(warm, python):
     lines = [
         "def work():",

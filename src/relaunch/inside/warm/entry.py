@@ -186,7 +186,10 @@ def _first_step(program: spine.Program, loaded: Loaded, names: dict[str, Any], m
 
 
 def _run_module(module: str, names: dict[str, Any], mask: Any) -> Any:
-    """Return what gives the function that runs a module, as `python -m` does."""
+    """Return what gives the function that runs a module, as `python -m` does.
+
+    The frame below it, that of our own file, is not to be seen.
+    """
     import runpy
 
     for name in ("__file__", "__cached__"):
@@ -200,6 +203,8 @@ def _run_module(module: str, names: dict[str, Any], mask: Any) -> Any:
 
     def step(_: int) -> Any:
         delattr(builtins, sites.STOP)
+        below = sys._getframe(1)
+        morph.morph(below, unseen.never_begun(below.f_code), morph.waits_at(below))
         return run
 
     return step

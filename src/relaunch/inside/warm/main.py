@@ -1,8 +1,8 @@
 """Becomes the user's script: its frame, its names, its place at the bottom of the stack.
 
 Started as `python main.py SPEC -- script.py ...`. All that is named here is taken away again before
-the first statement of the script; the last call below never comes back to this file. Only a module,
-`-m name ...`, is run from here, as Python would run it.
+the first statement of the script; the last call but one never comes back to this file. Only a module,
+`-m name ...`, is run from here, as Python would run it, and this file's frame is not seen then either.
 """
 # ruff: noqa: F821
 # mypy: ignore-errors
@@ -47,8 +47,4 @@ if __name__ == "__main__":
         )))))))))))))))))))))))))))))))))))))))))))))
     # fmt: on
     __rl_run__ = __rl_stop__(0)  # a statement of its own: nothing else may be on the frame's stack
-    try:
-        __rl_run__()
-    except BaseException as __rl_error__:
-        __rl_error__.__traceback__ = __rl_error__.__traceback__.tb_next
-        raise
+    __rl_run__()

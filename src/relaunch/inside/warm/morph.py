@@ -185,6 +185,11 @@ def morph(frame: FrameType, new: CodeType, call: int) -> None:
     _drop(id(old))
 
 
+def waits_at(frame: FrameType) -> int:
+    """Return the offset of the call of a Python function in which a frame waits."""
+    return frame.f_lasti - _BEHIND
+
+
 def _moved(
     name: str, held: dict[str, int | None], old_cells: frozenset[str], new_cells: frozenset[str]
 ) -> int | None:

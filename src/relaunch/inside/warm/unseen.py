@@ -45,12 +45,16 @@ def unseen(code: CodeType) -> CodeType:
         consts = tuple(unseen(one) if isinstance(one, CodeType) else one for one in consts)
     if not code.co_flags & _IS_FUNCTION or code.co_flags & _GENERATORS:
         return code.replace(co_consts=consts)
+    return never_begun(code.replace(co_consts=consts))
+
+
+def never_begun(code: CodeType) -> CodeType:
+    """Return code whose frames seem not to have begun, wherever in it they are."""
     instructions = bytearray(code.co_code)
     at = instructions[::2].index(_RESUME) * 2
     instructions[at : at + 2] = bytes((_NOP, 0))
     instructions += bytes((_RESUME, 0))
     return code.replace(
-        co_consts=consts,
         co_code=bytes(instructions),
         co_linetable=code.co_linetable + _NOWHERE,
     )
