@@ -30,7 +30,7 @@ class Taken:
     runs: int
     """Of the search itself."""
     every: int
-    """Each time the command was started: also both ends, the traced runs, the last check."""
+    """Each time the command was started: also both ends, and the last check."""
     is_right: bool
 
 
@@ -60,8 +60,8 @@ def of_all_kinds(run: Run) -> Table:
     table.rows.append(Row(cells=("rl, on average", count), ratio=_ratio(rl), at_most=0.75))
     table.rows.append(Row(cells=("alike, on average", count), ratio=_ratio(alike), at_most=1.15))
     table.notes = [
-        "runs of the search itself; `every start` has both ends, the two traced runs, and the "
-        "answer and its parent once more",
+        "runs of the search itself; `every start` has both ends, and the answer and its parent "
+        "once more",
         "git told: the command exits with 125 for any error but the one looked for, as a person "
         "has to write it; in the other kinds there is no such error",
         "ratios are to git told, over the ranges that it got right: where it blames another "

@@ -41,7 +41,7 @@ def test_the_same_commit_is_named_with_forks_and_without(world):
     ids = add_commits(world, steady(23), 40)
     command = [python, script(world)]
     fresh, _ = search(world, ids, "--no-fork", command=command)
-    forked, seen = search(world, ids, command=command)
+    forked, seen = search(world, ids, "--no-prior", command=command)
     assert forked["commit"] == fresh["commit"] == ids[23]
     assert (fresh["forked"], forked["found"]) == (0, True)
     assert forked["forked"] >= 3
