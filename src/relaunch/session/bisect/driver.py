@@ -324,7 +324,7 @@ class Driver:
         return found
 
     def _see_untraced(self, hunt: Hunt, places: dict[str, int]) -> None:
-        """Where many fail otherwise, have an end run plainly that alone has shown what is hunted."""
+        """Where many fail otherwise, have an end run plainly that alone showed what is hunted."""
         end = self.seen.traced_only(hunt)
         is_due = end in places and end not in (*self._again, *self.launcher.running)
         if is_due and sum(self.seen.others(hunt).values()) >= _MANY_OTHERS:
