@@ -46,9 +46,12 @@ def of_all_kinds(run: Run) -> Table:
         figure="rl/git",
     )  # fmt: skip
     every: dict[str, list[Taken]] = {}
+    by_kind: list[float] = []
     for kind in KINDS:
         taken = _of_kind(run, kind)
         table.rows.append(_row(kind, taken))
+        if pairs := _against(taken, "alike"):
+            by_kind.append(_ratio(pairs))
         for name, those in taken.items():
             every.setdefault(name, []).extend(those)
     ranges = str(len(every["rl"]))
@@ -59,6 +62,8 @@ def of_all_kinds(run: Run) -> Table:
     count = str(len(rl))
     table.rows.append(Row(cells=("rl, on average", count), ratio=_ratio(rl), at_most=0.75))
     table.rows.append(Row(cells=("alike, on average", count), ratio=_ratio(alike), at_most=1.15))
+    worst = Row(cells=("alike, worst kind", str(len(by_kind))), ratio=max(by_kind), at_most=1.15)
+    table.rows.append(worst)
     table.notes = [
         "runs of the search itself; `every start` has both ends, and the answer and its parent "
         "once more",
