@@ -26,6 +26,7 @@ Examples
   rl shrink --args -- python train.py --lr 1 --epochs 3   which options matter?
   rl shrink --env -- python train.py                      which variables do?
   rl shrink --steps -- python train.py --max-steps 5000
+  rl shrink --set bf16 -- python train.py                 which keys of this set do?
   rl shrink data.jsonl --bundle repro -- python load.py data.jsonl
   rl shrink input.txt --stdin -- python parse.py
   rl shrink bad.csv --exit-code 0 -- python is_bad.py bad.csv
@@ -41,6 +42,12 @@ SHRINK_OPTIONS = (
     Option(flags=("--args",), field="args", help="the words of the command become fewer"),
     Option(flags=("--env",), field="env", help="its variables become fewer"),
     Option(flags=("--steps",), field="steps", help="its number of steps or epochs becomes less"),
+    Option(
+        flags=("--set",),
+        field="set",
+        metavar="NAME",
+        help="this config set becomes smaller: see rl set",
+    ),
     Option(flags=("--stdin",), field="stdin", help="the first file is its standard input"),
     Option(
         flags=("--keep",),
@@ -105,7 +112,7 @@ SHRINK_OPTIONS = (
         help="(auto)",
     ),
 )
-_KEPT = ("args", "env", "steps", "stdin", "keep", "output", "match", "exit_code", "also")
+_KEPT = ("args", "env", "steps", "set", "stdin", "keep", "output", "match", "exit_code", "also")
 """What a search that is resumed has already."""
 
 
@@ -134,7 +141,7 @@ def quick(words: list[str]) -> int | None:
     else:
         from relaunch.cli.shrink_words import request as read
 
-        search, request = None, read(files, command, values, project.cwd)
+        search, request = None, read(project, files, command, values)
     return _shrink(project, request, search, values)
 
 
@@ -158,7 +165,9 @@ def _shrink(
         schema="shrink",
         answer=shrink_told.as_json(shrink.book.number, request, found),
         end=shrink_told.ended(found),
-        lines=lambda pen: shrink_told.lines(found, draw.width(), pen),
+        lines=lambda pen: shrink_told.lines(
+            found, draw.width(), pen, project.settings.record.redact
+        ),
         json=as_json,
         color=color,
     )

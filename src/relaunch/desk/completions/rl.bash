@@ -211,8 +211,9 @@ _rl() {
         esac
         ;;
     shrink)
-        options='-h --help --args --env --steps --stdin --keep -o --output --bundle --match --exit-code --also -j --jobs --timeout --memory --fresh --budget --resume --log --json --color'
+        options='-h --help --args --env --steps --set --stdin --keep -o --output --bundle --match --exit-code --also -j --jobs --timeout --memory --fresh --budget --resume --log --json --color'
         case $prev in
+        --set) values='sets' ;;
         --keep) values='text' ;;
         -o|--output) values='file' ;;
         --bundle) values='dir' ;;

@@ -354,6 +354,7 @@ complete -c rl -n '__rl_in shrink' -s h -l help -d 'show this help message and e
 complete -c rl -n '__rl_in shrink' -l args -d 'the words of the command become fewer'
 complete -c rl -n '__rl_in shrink' -l env -d 'its variables become fewer'
 complete -c rl -n '__rl_in shrink' -l steps -d 'its number of steps or epochs becomes less'
+complete -c rl -n '__rl_in shrink' -l set -xa '(__rl_sets)' -d 'this config set becomes smaller: see rl set'
 complete -c rl -n '__rl_in shrink' -l stdin -d 'the first file is its standard input'
 complete -c rl -n '__rl_in shrink' -l keep -x -d 'keys, columns or names that stay: model.*'
 complete -c rl -n '__rl_in shrink' -s o -l output -rF -d 'where the small one goes (FILE.small.EXT)'

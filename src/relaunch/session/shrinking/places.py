@@ -222,7 +222,12 @@ def _is_run(words: tuple[str, ...], file: str, cwd: str) -> bool:
 
 
 def copies(
-    folder: str, request: Request, original: Parts, project: Project, count: int
+    folder: str,
+    request: Request,
+    original: Parts,
+    project: Project,
+    count: int,
+    kind: type[TreePlace] = TreePlace,
 ) -> list[Place]:
     """Make so many places with a copy of the tree each."""
     from relaunch.journal.snapshot.frozen import frozen_copy
@@ -236,5 +241,5 @@ def copies(
     for number in range(count):
         copy = frozen_copy(project.home, code)
         path = os.path.join(folder, str(number))
-        found.append(TreePlace(path, request, original, project, copy))
+        found.append(kind(path, request, original, project, copy))
     return found

@@ -70,6 +70,11 @@ class Results:
                 return None
         return filled(recipe, {}, self.paths)
 
+    @property
+    def bundled(self) -> Mapping[str, str]:
+        """The small ones by the names under which the program reads them."""
+        return self.paths
+
     def written(self, parts: Parts) -> tuple[Written, ...]:
         """Say what there is."""
         return tuple(

@@ -21,6 +21,7 @@ from relaunch.session.past import outcome_json
 from relaunch.session.repair import repair
 from relaunch.session.shrinking.answers import Answers
 from relaunch.session.shrinking.bundle import Bundle, check
+from relaunch.session.shrinking.config_set import SetPlace, SetResults
 from relaunch.session.shrinking.crew import FRESH, Crew, Job
 from relaunch.session.shrinking.hunt import Hunt
 from relaunch.session.shrinking.parts import read_parts
@@ -95,7 +96,7 @@ class Shrink:
         if request.bundle:
             check(request.recipe.cwd, request.bundle)
         self.original = read_parts(request)
-        self.results = Results(request, self.original)
+        self.results = self._results()
         self.hunt = Hunt(project, request, self.original, tell)
         if resume is None:
             self.hunt.first_trial()
@@ -168,12 +169,19 @@ class Shrink:
         except OSError as error:
             self.tell(Said(text=f"some answers are not kept: {error.strerror or error}"))
 
+    def _results(self) -> Results:
+        if self.request.recipe.config_set:
+            return SetResults(self.project, self.request, self.original)
+        return Results(self.request, self.original)
+
     def _crew(self) -> Crew:
         folder = os.path.join(self.book.path, _SCRATCH)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         count = self.request.jobs + 1
         places: list[Place]
-        if are_named(self.request) and not self.hunt.needs_tree:
+        if self.request.recipe.config_set:
+            places = copies(folder, self.request, self.original, self.project, count, SetPlace)
+        elif are_named(self.request) and not self.hunt.needs_tree:
             places = [
                 Place(os.path.join(folder, str(number)), self.request, self.original)
                 for number in range(count)
@@ -559,7 +567,7 @@ class Shrink:
         env = self.results.env(parts) or recipe.env
         assert self.hunt.hunted is not None
         try:
-            run = bundle.write(recipe, self.results.paths, self.hunt.hunted, env, stdin)
+            run = bundle.write(recipe, self.results.bundled, self.hunt.hunted, env, stdin)
         except OSError as error:
             self.tell(Said(text=f"no bundle: {error.strerror or error}"))
             return
@@ -675,6 +683,7 @@ class Shrink:
             last_trial=last,
             bundle=self._bundle,
             is_bundle_good=self._is_bundle_good,
+            config_set=(small or recipe).config_set,
             stopped=stopped,
             history=tuple(self.history),
         )

@@ -134,6 +134,8 @@ class Found(Record):
     bundle: str = ""
     is_bundle_good: bool = False
     """What is in the bundle fails the same way."""
+    config_set: str = ""
+    """The set that was made, if one was; the command is run with it."""
     stopped: str = ""
     """Why it ended before it was done."""
     history: tuple[tuple[int, int], ...] = ()
