@@ -27,6 +27,7 @@ Examples
   rl shrink --env -- python train.py                      which variables do?
   rl shrink --steps -- python train.py --max-steps 5000
   rl shrink --set bf16 -- python train.py                 which keys of this set do?
+  rl shrink --trial 12                                    the call that failed, for rl replay
   rl shrink data.jsonl --bundle repro -- python load.py data.jsonl
   rl shrink input.txt --stdin -- python parse.py
   rl shrink bad.csv --exit-code 0 -- python is_bad.py bad.csv
@@ -47,6 +48,12 @@ SHRINK_OPTIONS = (
         field="set",
         metavar="NAME",
         help="this config set becomes smaller: see rl set",
+    ),
+    Option(
+        flags=("--trial",),
+        field="trial",
+        metavar="TRIAL",
+        help="the kept call of a failed trial becomes smaller",
     ),
     Option(flags=("--stdin",), field="stdin", help="the first file is its standard input"),
     Option(
@@ -112,7 +119,19 @@ SHRINK_OPTIONS = (
         help="(auto)",
     ),
 )
-_KEPT = ("args", "env", "steps", "set", "stdin", "keep", "output", "match", "exit_code", "also")
+_KEPT = (
+    "args",
+    "env",
+    "steps",
+    "set",
+    "trial",
+    "stdin",
+    "keep",
+    "output",
+    "match",
+    "exit_code",
+    "also",
+)
 """What a search that is resumed has already."""
 
 
@@ -151,19 +170,18 @@ def _shrink(
     """Search; 0: it is smaller, 1: it cannot be."""
     from relaunch.cli import searches, shrink_told
     from relaunch.cli.shrink_live import Live
-    from relaunch.session.shrinking.shrink import Shrink
+    from relaunch.session.shrinking.shrink import shrink
 
     color, as_json = values.get("color", "auto"), bool(values.get("json"))
     live = Live(quiet=as_json, pen=draw.pen(sys.stderr, color))
     try:
-        shrink = Shrink(project, request, tell=live.tell, resume=search)
-        found = shrink.run()
+        book, found = shrink(project, request, tell=live.tell, resume=search)
     finally:
         live.close()
     searches.tell(
-        shrink.book,
+        book,
         schema="shrink",
-        answer=shrink_told.as_json(shrink.book.number, request, found),
+        answer=shrink_told.as_json(book.number, request, found),
         end=shrink_told.ended(found),
         lines=lambda pen: shrink_told.lines(
             found, draw.width(), pen, project.settings.record.redact

@@ -7,7 +7,7 @@ import os
 from relaunch.cli import draw
 from relaunch.cli.searches import after
 from relaunch.cli.shrink_live import chart
-from relaunch.session.shrinking.told import STEPS
+from relaunch.session.shrinking.told import CALL, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def lines(found: Found, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -
     if found.rate is not None and found.rate[0] < found.rate[1]:
         pairs.append(("fails in", f"{found.rate[0]} of {found.rate[1]} runs"))
     for one in found.parts:
-        if one.path:
+        if one.path and one.name != CALL:
             pairs.append(("small", f"{one.path} ({_sizes(one)})"))
     pairs.append(("run it", _run(found)))
     if found.bundle:
@@ -95,7 +95,9 @@ def _run(found: Found) -> str:
 
 
 def payload(one: Written, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -> list[str]:
-    """Show what is left: of a folder each file by its name."""
+    """Show what is left: of a folder each file by its name, of a call its variables."""
+    if one.name == CALL:
+        return _variables(one.model, width, pen)
     if not os.path.isdir(one.path):
         return _content(one.path, width, pen, redact)
     told: list[str] = []
@@ -105,6 +107,16 @@ def payload(one: Written, width: int, pen: draw.Pen, redact: Sequence[str] = ())
         shown = [f"  {line}" for line in _content(path, width - 2, pen, redact)]
         told += [pen("dim", draw.clean(os.path.relpath(path, one.path))), *shown]
     return told
+
+
+def _variables(model: Any, width: int, pen: draw.Pen) -> list[str]:
+    from relaunch.search.shrink.formats.captured_words import variables
+
+    told = [(name, draw.clean(text)) for name, text in variables(model)]
+    wide = max((len(name) for name, _ in told), default=0)
+    shown = [draw.clip(f"{name:<{wide}}  {text}", width, utf8=pen.utf8) for name, text in told]
+    more = len(shown) - _MOST_LINES
+    return shown if more <= 0 else [*shown[:_MOST_LINES], pen("dim", f"... {more} more")]
 
 
 def _files(folder: str) -> Iterator[str]:

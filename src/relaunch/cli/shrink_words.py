@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from relaunch.session.project import Project
 
+_NOT_WITH_TRIAL = ("args", "env", "steps", "set", "stdin", "output", "bundle", "match", "exit_code",
+                   "also", "memory")  # fmt: skip
 _HINT = "rl shrink data.jsonl -- python load.py data.jsonl"
 
 
@@ -27,9 +29,36 @@ def request(
     values: Mapping[str, Any],
 ) -> Request:
     """Read all of them; UsageError for what is missing or off."""
+    if "trial" in values:
+        return _of_trial(project, files, command, values)
     if "set" in values:
         return _of_set(project, files, command, values)
     return _of_command(project.cwd, files, command, values)
+
+
+def _of_trial(
+    project: Project,
+    files: Sequence[str],
+    command: tuple[str, ...] | None,
+    values: Mapping[str, Any],
+) -> Request:
+    """Ask for the kept call of a trial, which has its command and its failure."""
+    from relaunch.session.replay import captures
+
+    _alone("--trial", files, values, _NOT_WITH_TRIAL)
+    if command is not None:
+        raise UsageError(
+            "--trial has its command already", hint=f"rl shrink --trial {values['trial']}"
+        )
+    trial, _ = captures(project, values["trial"])
+    recipe = Recipe(argv=tuple(trial.start["command"]), cwd=project.cwd)
+    asked = Request(
+        recipe=recipe,
+        trial=trial.id,
+        keep=tuple(values.get("keep", ())),
+        jobs=len(os.sched_getaffinity(0)),
+    )
+    return asked.but(**options(values, recipe))
 
 
 def _of_set(
@@ -58,7 +87,7 @@ def _alone(
     named = [*files, *(f"--{one.replace('_', '-')}" for one in others if values.get(one))]
     if named:
         hint = "rl shrink --trial 12" if option == "--trial" else f"rl shrink {option} NAME -- CMD"
-        raise UsageError(f"{option} and {named[0]}: one after the other", hint=hint)
+        raise UsageError(f"{option} and {named[0]} do not go together", hint=hint)
 
 
 def _of_command(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from relaunch.session.project import Project
 
-_PLAIN = ("args", "changing", "steps", "stdin", "bundle", "output", "jobs", "memory_bytes",
+_PLAIN = ("args", "changing", "steps", "stdin", "trial", "bundle", "output", "jobs", "memory_bytes",
           "fresh", "most_runs", "most_s")  # fmt: skip
 _LISTS = ("files", "also", "keep")
 
@@ -39,6 +39,6 @@ def last_search(project: Project) -> tuple[searches.Search, Request]:
     said = search.start["request"]
     recipe = recipe_of(said, project.home.project)
     recipe = recipe.but(exit_code=said["exit_code"], config_set=said.get("set", ""))
-    values = {name: said[name] for name in _PLAIN}
+    values = {name: said[name] for name in _PLAIN if name in said}
     values.update((name, tuple(said[name])) for name in _LISTS)
     return search, Request(recipe=recipe, env=said["variables"], **values)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from relaunch.recipe import Recipe
     from relaunch.search.shrink.model import Model
 
-ARGS, ENV, STEPS = "the options", "the variables", "the steps"
+ARGS, ENV, STEPS, CALL = "the options", "the variables", "the steps", "the call"
 """Parts that are no files."""
 
 
@@ -32,6 +32,8 @@ class Request(Record):
     """Also the number of its steps."""
     stdin: bool = False
     """The first file is read from standard input."""
+    trial: str = ""
+    """The kept call of this trial, and nothing else."""
     also: tuple[str, ...] = ()
     """Shell lines that must still pass with what is taken."""
     keep: tuple[str, ...] = ()
