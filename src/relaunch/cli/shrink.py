@@ -6,7 +6,7 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import Option, option_arguments, parse_with_words, wants_help
-from relaunch.errors import UsageError
+from relaunch.errors import JournalError, UsageError
 from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
@@ -188,7 +188,10 @@ def _shrink(
         ),
         json=as_json,
         color=color,
+        quiet=bool(found.problem) and found.bytes >= found.of and not as_json,
     )
+    if found.problem:
+        raise JournalError(found.problem, hint="make room, then: rl shrink --resume")
     return _code(found)
 
 

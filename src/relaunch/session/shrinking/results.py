@@ -105,9 +105,11 @@ def _put(model: Model, path: str) -> None:
         if os.path.isdir(temp):
             shutil.rmtree(path, ignore_errors=True)
         os.replace(temp, path)
-    except BaseException:
+    except BaseException as error:
         if os.path.isdir(temp):
             shutil.rmtree(temp, ignore_errors=True)
         elif os.path.exists(temp):
             os.unlink(temp)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror or str(error), path) from None
         raise

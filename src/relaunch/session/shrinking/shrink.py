@@ -11,6 +11,7 @@ import os
 import shutil
 import time
 
+from relaunch.errors import JournalError
 from relaunch.journal import searches
 from relaunch.proc.interrupts import Interrupts
 from relaunch.search.shrink.shrinking import Shrinking
@@ -20,6 +21,8 @@ from relaunch.session.repair import repair
 from relaunch.session.shrinking.answers import Answers
 from relaunch.session.shrinking.bundle import Bundle, check
 from relaunch.session.shrinking.crew import FRESH, Crew, Job
+from relaunch.session.shrinking.full_disk import check as check_room
+from relaunch.session.shrinking.full_disk import unwritten
 from relaunch.session.shrinking.gains import TICK_S, Gains, bytes_of
 from relaunch.session.shrinking.leftovers import KIND, SCRATCH, sweep
 from relaunch.session.shrinking.places import with_parts
@@ -63,7 +66,19 @@ def shrink(
     tell: Callable[[Event], object],
     resume: searches.Search | None = None,
 ) -> tuple[searches.Search, Found]:
-    """Search, a kept call in the world of its trial."""
+    """Search, a kept call in the world of its trial; JournalError where nothing can be written."""
+    try:
+        return _shrink(project, request, tell, resume)
+    except OSError as error:
+        raise JournalError(unwritten(error), hint=f"df -h {project.home.journal}") from None
+
+
+def _shrink(
+    project: Project,
+    request: Request,
+    tell: Callable[[Event], object],
+    resume: searches.Search | None,
+) -> tuple[searches.Search, Found]:
     if not request.trial:
         search = Shrink(project, request, tell=tell, resume=resume)
         return search.book, search.run()
@@ -160,30 +175,39 @@ class Shrink:
         for name, model in self.original.items():
             if how := getattr(model, "how", ""):
                 self.tell(Said(text=f"{name}: {how}"))
-        stopped = ""
-        self.crew = self._crew()
-        with self._interrupts:
-            try:
+        stopped = problem = ""
+        try:
+            self.crew = self._crew()
+            with self._interrupts:
                 try:
-                    self._prepare()
-                    self._drive()
-                except Stopped as stop:
-                    stopped = str(stop)
-                    self._settle_down()
+                    stopped = self._search()
+                    self.answers.flush()
                 except OSError as error:
-                    stopped = f"it cannot be written: {error.strerror or error}"
-                self._flush()
-            finally:
-                self.crew.close()
-                shutil.rmtree(os.path.join(self.book.path, SCRATCH), ignore_errors=True)
-                self.book.release()
-        return self._found(self._held_parts(), stopped, self._last_trial if not stopped else "")
+                    stopped = problem = unwritten(error)
+                    self._keep_answers()
+                finally:
+                    self.crew.close()
+        finally:
+            shutil.rmtree(os.path.join(self.book.path, SCRATCH), ignore_errors=True)
+            self.book.release()
+        return self._found(self._held_parts(), stopped, problem)
 
-    def _flush(self) -> None:
+    def _search(self) -> str:
+        """Search; returns why it ended before it was done, if it did."""
+        try:
+            self._prepare()
+            self._drive()
+        except Stopped as stop:
+            self._settle_down()
+            return str(stop)
+        return ""
+
+    def _keep_answers(self) -> None:
+        """Keep what is known, if there is room for that at least."""
         try:
             self.answers.flush()
-        except OSError as error:
-            self.tell(Said(text=f"some answers are not kept: {error.strerror or error}"))
+        except OSError:
+            pass
 
     def _crew(self) -> Crew:
         folder = os.path.join(self.book.path, SCRATCH)
@@ -361,6 +385,8 @@ class Shrink:
             is_taken = ran.outcome.passed
         else:
             is_taken = self.hunt.is_same(ran.outcome)
+            if not is_taken:
+                check_room(ran.outcome, self.hunt.hunted, self.request.recipe.cwd, self.book.path)
             asked.fresh += is_taken and not ran.forked
             if not is_taken:
                 asked.left -= 1
@@ -489,17 +515,15 @@ class Shrink:
 
     def _hold(self, steps: int) -> None:
         """So many accepted steps hold: have them on the disk."""
-        is_new = steps != self._confirmed
-        self._confirmed = steps
+        before, self._confirmed = self._confirmed, steps
         self._written_at = time.monotonic()
-        if is_new:
-            self._write()
-
-    def _write(self) -> None:
+        if steps == before:
+            return
         try:
             self.results.write(self._held_parts())
-        except OSError as error:
-            raise Stopped(f"what was found cannot be written: {error.strerror or error}") from None
+        except OSError:
+            self._confirmed = before  # that is what lies there
+            raise
 
     def _held_parts(self) -> Parts:
         if not self._confirmed:
@@ -535,7 +559,7 @@ class Shrink:
         if is_sure:
             self._sure = steps
             self._hold(steps)
-            self._write()
+            self.results.write(self._held_parts())
             if not steps or self._is_last_trial_good():
                 self._make_bundle()
                 return True
@@ -584,11 +608,8 @@ class Shrink:
         if steps == self._confirmed:
             return
         is_sure = self.crew.way == FRESH and not self._is_forked_since()
-        try:
-            if is_sure or self._holds_soon(self.engine.accepted[steps - 1].parts):
-                self._hold(steps)
-        except Stopped:  # the disk is full
-            pass
+        if is_sure or self._holds_soon(self.engine.accepted[steps - 1].parts):
+            self._hold(steps)
 
     def _holds_soon(self, parts: Parts) -> bool:
         """Confirm once more in the little time that a person waits after an interrupt."""
@@ -619,7 +640,7 @@ class Shrink:
         trying = self.engine.progress.place
         self._gains.tell_state(self.engine.best, self._attempts, seconds, trying)
 
-    def _found(self, parts: Parts, stopped: str, last: str) -> Found:
+    def _found(self, parts: Parts, stopped: str, problem: str) -> Found:
         assert self.hunt.hunted is not None
         recipe = with_parts(self.request.recipe, parts, self.request.changing)
         small = self.results.command(recipe) if self._confirmed else recipe
@@ -638,11 +659,12 @@ class Shrink:
             way=self._way_told,
             rate=self.hunt.rate,
             first_trial=self.hunt.trial,
-            last_trial=last,
+            last_trial=self._last_trial if not stopped else "",
             bundle=self._bundle,
             is_bundle_good=self._is_bundle_good,
             config_set=(small or recipe).config_set,
             stopped=stopped,
+            problem=problem,
             history=tuple(self._gains.history),
         )
 

@@ -140,6 +140,8 @@ class Found(Record):
     """The set that was made, if one was; the command is run with it."""
     stopped: str = ""
     """Why it ended before it was done."""
+    problem: str = ""
+    """What could not be written, if that is why it ended."""
     history: tuple[tuple[int, int], ...] = ()
     """Attempts and bytes, after each gain."""
 
