@@ -33,7 +33,7 @@ def main() -> int:
     default = os.environ.get("RELAUNCH_TORCH_PYTHON") or str(ROOT / ".venv-torch/bin/python")
     parser.add_argument("--python", default=default, help="with torch and transformers")
     parser.add_argument("--rows", default=str(ROWS), help="the file of rows, added to")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of CPU for one architecture")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of CPU for one architecture")
     parser.add_argument("--jobs", type=int, default=2, help="architectures at a time")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--failed", action="store_true")

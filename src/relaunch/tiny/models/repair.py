@@ -37,8 +37,11 @@ class _Search:
         self.ends = time.process_time() + seconds  # a busy machine is no reason to give up
         self.tries = 0
 
+    def left(self) -> float:
+        return self.ends - time.process_time()
+
     def over(self) -> bool:
-        return self.tries >= MOST_TRIES or time.process_time() > self.ends
+        return self.tries >= MOST_TRIES or self.left() < 0
 
     def try_(self, changes: list[Change]) -> Try:
         self.tries += 1
@@ -57,14 +60,19 @@ def find(
     search = _Search(config, attempt, seconds)
     best: Found | None = None
     first = ""
+    hopeless: set[str] = set()
     for level in LEVELS:
         changes = shrink(config, level.but(vocab=vocab) if vocab else level, ids)
         tried = search.try_(changes)
         first = first or tried.error
         if tried.stage == "big" and level is LEVELS[-1]:
             changes, tried = _smaller(search, changes, tried)
-        if tried.stage not in ("ok", "big") and not tried.error.startswith("ImportError"):
+        said = re.sub(r"\d+", "0", tried.error)
+        if tried.stage not in ("ok", "big") and said not in hopeless:
+            left = search.left()
             changes, tried = _repaired(search, changes, tried)
+            if tried.stage != "ok" and search.left() < left / 2:
+                hopeless.add(said)  # what took so long is not tried again
         if tried.stage == "ok" and tried.bytes > MOST_BYTES and level is LEVELS[-1]:
             changes, tried = _smaller(search, changes, tried)
         found = Found(changes=changes, tried=tried, tries=search.tries, first=first)
@@ -72,8 +80,6 @@ def find(
             best = found
         if (tried.stage == "ok" and tried.bytes <= MOST_BYTES) or search.over():
             break
-        if tried.error.startswith("ImportError"):
-            break  # no number helps where a package is missing
     assert best is not None
     return best.but(tries=search.tries)
 
@@ -84,6 +90,8 @@ def _rank(found: Found) -> tuple[int, float]:
 
 def _repaired(search: _Search, changes: list[Change], tried: Try) -> tuple[list[Change], Try]:
     """Go on while a step brings the model further, each step a single change or two."""
+    if tried.error.startswith("ImportError"):
+        return changes, tried  # no number helps where a package is missing
     for _ in range(4):
         step = _step(search, changes, tried)
         if step is None:

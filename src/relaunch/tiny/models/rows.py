@@ -154,7 +154,7 @@ def _in_a_fork(kind: Kind, seconds: float) -> dict[str, Any]:
     used = round(ended.ru_utime + ended.ru_stime, 1)
     if data:
         return {**json.loads(data), "seconds": took, "cpu_seconds": used}
-    late = used >= seconds - 0.5 or took >= 12 * seconds
+    late = status == signal.SIGXCPU or used >= seconds - 0.5 or took >= 12 * seconds
     stage = "out of time" if late else "crashed"
     error = f"{seconds:g} s of CPU were not enough" if late else _ending(status)
     known = [*kind.families] or ["other"]
