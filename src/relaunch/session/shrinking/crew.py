@@ -365,6 +365,17 @@ class Crew:
         """Run it in a process of its own, beside all others."""
         self.aside.start(job)
 
+    def start_anywhere(self, job: Job) -> bool:
+        """Run it in a process of its own, aside or in a free seat; False if there is no place."""
+        places = (self.aside, *(seat for seat in self.seats if seat.is_free))
+        seat = next((one for one in places if one.job is None), None)
+        if seat is None:
+            return False
+        usual, seat.limit = seat.limit, self.aside.limit
+        seat.start(job)
+        seat.limit = usual
+        return True
+
     def wait(self, seconds: float | None, *also: HasFileno) -> tuple[list[Ran], list[Job]]:
         """Wait until something ends, or so long; returns what ran, and what must run again."""
         left = [seat.left_s for seat in self.seats if seat.left_s is not None]

@@ -154,6 +154,24 @@ def test_a_value_nested_twenty_thousand_deep_is_cut_to_what_fails():
     assert search.tried <= 100
 
 
+def test_objects_become_lists_where_only_their_depth_matters():
+    data = b'{"rows":[' + b'{"next":[' * 200 + b"1" + b"]}" * 200 + b"]}"
+
+    def fails(model):
+        return model.data.startswith(b'{"rows":') and _brackets(model.data) > 120
+
+    search = shrink(Document(data, Json()), fails)
+    assert search.best["it"].data == b'{"rows":' + b"[" * 120 + b"]" * 120 + b"}"
+
+
+def _brackets(data):
+    deepest = now = 0
+    for letter in data:
+        now += (letter in b"[{") - (letter in b"]}")
+        deepest = max(deepest, now)
+    return deepest
+
+
 def records(count):
     for number in range(count):
         score = "0.3317" if number == count * 73 // 100 else round(number / 7 % 1, 4)
