@@ -58,9 +58,9 @@ class Shrinkray(Reducer):
         raise Unmeasured("there is no Python 3.12")
 
     def words(self, script: Path, path: Path) -> list[str]:
-        """It changes the file itself."""
-        tool = str(self.home / self.name)
-        return [tool, "--ui", "basic", "--timeout", "20", str(script), str(path)]
+        """It changes the file itself; a source that is formatted anew may not fail any more."""
+        options = ["--ui", "basic", "--timeout", "20", "--formatter=none"]
+        return [str(self.home / self.name), *options, str(script), str(path)]
 
 
 class Picire(Reducer):

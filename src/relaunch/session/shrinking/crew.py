@@ -294,6 +294,8 @@ class Crew:
     def __init__(self, places: Sequence[Place], redact: Sequence[str], root: str) -> None:
         """Have a seat for each place, the first one aside; `root` has the person's own code."""
         recipe = places[0].recipe
+        for place in places[1:]:
+            place.copies = places[0].copies
         secrets = forms(facts.secret_values({**os.environ, **recipe.env}, redact))
         self.aside, *self.seats = [Seat(place, secrets, (root,)) for place in places]
         """What is never held: runs that must be in processes of their own."""
