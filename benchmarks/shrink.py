@@ -98,7 +98,8 @@ class Ended:
 
 def made_up(run: Run) -> Table:
     """Give each tool the same made-up payloads, and programs of the standard library alone."""
-    cases = [_written(run, one, run.python) for one in PAYLOADS]
+    python = str(install.bare(run.python) / "python")
+    cases = [_written(run, one, python) for one in PAYLOADS]
     return _compare(run, "made", "made-up payloads", cases)
 
 
