@@ -164,6 +164,20 @@ def test_objects_become_lists_where_only_their_depth_matters():
     assert search.best["it"].data == b'{"rows":' + b"[" * 120 + b"]" * 120 + b"}"
 
 
+def test_names_of_many_levels_are_short_before_levels_are_cut_to_an_edge():
+    data = b'{"next":' * 900 + b"1" + b"}" * 900
+    edge: list[int] = []
+
+    def fails(model):
+        levels, has_long_names = model.data.count(b"{"), b'"next"' in model.data
+        if has_long_names and levels < 900:
+            edge.append(levels)
+        return levels >= 700 and not edge
+
+    best = shrink(Document(data, Json()), fails).best["it"].data
+    assert best == b'{"":' * 699 + b"{}" + b"}" * 699
+
+
 def _brackets(data):
     deepest = now = 0
     for letter in data:
