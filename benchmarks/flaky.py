@@ -121,7 +121,7 @@ def deterministic(run: Run) -> Table:
     table.notes = [
         *_NOTES,
         "runs of the search itself; `every start` has both ends, and the answer and its parent "
-        "once more, which git-bayesect does not run; not the two traced runs",
+        "once more, which git-bayesect does not run",
     ]
     return table
 

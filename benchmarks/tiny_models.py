@@ -33,7 +33,8 @@ def main() -> int:
     default = os.environ.get("RELAUNCH_TORCH_PYTHON") or str(ROOT / ".venv-torch/bin/python")
     parser.add_argument("--python", default=default, help="with torch and transformers")
     parser.add_argument("--rows", default=str(ROWS), help="the file of rows, added to")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for one architecture")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of CPU for one architecture")
+    parser.add_argument("--jobs", type=int, default=2, help="architectures at a time")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--failed", action="store_true")
     parser.add_argument("--write", action="store_true", help="no row is made")
@@ -42,11 +43,11 @@ def main() -> int:
     Path(args.rows).parent.mkdir(parents=True, exist_ok=True)
     if not args.write:
         request = {"file": args.rows, "seconds": args.seconds, "only": args.only,
-                   "failed": args.failed}  # fmt: skip
+                   "failed": args.failed, "jobs": args.jobs}  # fmt: skip
         subprocess.run(
             [args.python, start.__file__, "rows"], input=json.dumps(request), text=True, check=True
         )
-    rows = read_rows(args.rows)
+    rows = dict(sorted(read_rows(args.rows).items()))
     text = report(rows, versions(args.python))
     RESULTS.write_text(text)
     sys.stdout.write(text.partition("\n## Which")[0] + "\n")

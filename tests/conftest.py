@@ -1,4 +1,4 @@
-"""What any test may ask for: a `world` of its own, and `golden` files (`--update` writes them)."""
+"""What any test may ask for: a `world` of its own, a `small_disk`, `golden` files (`--update`)."""
 
 from __future__ import annotations
 
@@ -193,6 +193,20 @@ class World:
 def world(tmp_path: Path) -> World:
     """A project and a home that belong to this test alone."""
     return World(tmp_path)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 24 MiB; only root can have one."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 @pytest.fixture

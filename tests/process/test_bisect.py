@@ -284,18 +284,56 @@ def test_what_runs_is_not_traced_again_by_a_search_that_goes_on(world):
     assert len(count.read_text()) == after - before > 0
 
 
-def test_what_is_traced_is_ended_with_the_search_and_nothing_more_begins(world):
+def test_which_lines_run_is_learnt_from_the_ends_themselves(world):
     ids = add_commits(world, steady(23), 40)
-    traced = world.root / "traced"
+    traced, count = world.root / "traced", world.root / "count"
     script = outside(
         world,
-        f"import os, time\nif {EXECUTED!r} in os.environ:\n"
-        f"    open({str(traced)!r}, 'a').write('x')\n    time.sleep(60)\n{SLOW}",
+        f"import os\nopen({str(count)!r}, 'a').write('x')\nif {EXECUTED!r} in os.environ:\n"
+        f"    open({str(traced)!r}, 'a').write('x')\n{REPRO}",
     )
     answer = found(world, ids, command=[PYTHON, script])
     assert answer["commit"] == ids[23]
-    assert traced.read_text() == "x"
-    assert not processes_with(script)
+    assert len(traced.read_text()) == 2
+    assert len(count.read_text()) == answer["runs"]
+    weights = json.loads((world.journal / "searches/1/weights.json").read_text())
+    assert weights["files"] == ["app.py"]
+    assert weights["lines"] == {ids[23]: 1}
+
+
+LOOKED_ON = f"""\
+import os, sys
+sys.path.insert(0, '.')
+import app
+is_looked_on = {EXECUTED!r} in os.environ
+try:
+    app.work()
+except ValueError:
+    if is_looked_on and BECOMES == "another": raise OSError("do not look")
+    if not is_looked_on or BECOMES != "passed": raise
+if is_looked_on and app.version < 9 and BECOMES == "failed": raise ValueError("broken")
+"""
+"""Does otherwise when it is looked on."""
+
+
+@pytest.mark.parametrize("becomes", ["another", "passed", "failed"])
+def test_an_end_that_does_otherwise_when_it_is_looked_on_misleads_nobody(world, becomes):
+    ids = add_commits(world, steady(23), 40)
+    script = outside(world, f"BECOMES = {becomes!r}\n{LOOKED_ON}")
+    answer = found(world, ids, command=[PYTHON, script])
+    assert (answer["commit"], answer["found"]) == (ids[23], True)
+    assert answer["failure"].endswith("ValueError: broken")
+    assert answer["runs"] <= 20
+
+
+@pytest.mark.parametrize("end", [0, 40])
+def test_an_end_that_fails_only_when_it_is_looked_on_is_no_end(world, end):
+    ids = add_commits(world, steady(99), 40)
+    fails = f"import os\nif {EXECUTED!r} in os.environ and app.version == {end}: 1 / 0\n"
+    script = outside(world, REPRO + fails)
+    done = world.rl("bisect", "--good", ids[0], "--bad", ids[-1], "--", PYTHON, script)
+    assert done.returncode == 2, done.stdout
+    assert "it passes at both ends" in done.stderr
 
 
 def test_after_a_kill_the_next_search_leaves_nothing_of_the_last(world):

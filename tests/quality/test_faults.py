@@ -183,20 +183,6 @@ def test_eight_at_once_and_some_of_them_killed(victim):
         assert firsts == {digest}
 
 
-@pytest.fixture
-def small_disk(tmp_path) -> Iterator[Path]:
-    """A real file system of 24 MiB, for root in this namespace, else in one of its own."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True)
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_on_a_full_disk_the_program_runs_and_one_line_says_so(world, small_disk, tmp_path, seed):
     rng = random.Random(seed)

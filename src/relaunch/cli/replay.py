@@ -27,6 +27,7 @@ Examples
   rl replay                   after an edit: fixed, or still failing?
   rl replay 3 --list          which calls of #3 were kept, and what of them was not
   rl replay --frame step      that call, whichever else reproduces it
+  rl replay 3 --small         as small as `rl shrink --trial 3` made it
   rl replay --pdb             stop in the debugger where it fails
   rl replay --one-liner       a `python -c` line to show to a colleague
 """
@@ -41,6 +42,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--limit", metavar="TIME", help="per call tried: 2s, 1m (a tenth of the program's time)")
     add("--pdb", action="store_true", help="stop in the debugger where it fails")
     add("--one-liner", action="store_true", help="print a `python -c` line that fails the same")
+    add("--small", action="store_true", help="the call as `rl shrink --trial` made it smaller")
     add("--list", action="store_true", help="the calls that were kept, and what is missing")
     add("--fresh", action="store_true", help="in a new process that imports everything itself")
     add("--json", action="store_true", help="as JSON: schema relaunch/replay/1")
@@ -53,10 +55,17 @@ def main(args: Namespace) -> int:
 
     project = open_project()
     if args.list:
-        trial, found = captures(project, args.trial)
+        trial, found = captures(project, args.trial, small=args.small)
         return _list(trial.id, found, args)
     limit_s = None if args.limit is None else seconds(args.limit, "--limit")
-    wish = Wish(trial=args.trial, frame=args.frame, limit_s=limit_s, fresh=args.fresh, pdb=args.pdb)
+    wish = Wish(
+        trial=args.trial,
+        frame=args.frame,
+        limit_s=limit_s,
+        fresh=args.fresh,
+        pdb=args.pdb,
+        small=args.small,
+    )
     if args.one_liner:
         return _one_liner(project, wish)
     if args.pdb and args.json:

@@ -6,6 +6,7 @@ import sys
 import time
 
 from relaunch.cli import draw
+from relaunch.errors import JournalError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,11 +216,17 @@ def tell(
 ) -> None:
     """Show what a search found, and keep it with the search as it was shown."""
     card = lines(draw.Pen(colour=True, utf8=draw.speaks_utf8()))
-    book.finish(end, {"schema": f"relaunch/{schema}/1", "answer": answer, "card": card})
-    if quiet:
-        return
-    if json:
+    unkept: OSError | None = None
+    try:
+        book.finish(end, {"schema": f"relaunch/{schema}/1", "answer": answer, "card": card})
+    except OSError as error:  # what is known is shown all the same
+        unkept = error
+    if json and not quiet:
         draw.say_json(schema, answer)
-        return
-    is_coloured = draw.pen(sys.stdout, color).colour
-    draw.say("".join(f"{one if is_coloured else draw.bare(one)}\n" for one in card))
+    elif not quiet:
+        is_coloured = draw.pen(sys.stdout, color).colour
+        draw.say("".join(f"{one if is_coloured else draw.bare(one)}\n" for one in card))
+    if unkept is not None:
+        raise JournalError(
+            f"{book.id} is shown, and not kept: {unkept.strerror}", hint=f"df -h {book.path}"
+        )

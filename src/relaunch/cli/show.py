@@ -368,12 +368,13 @@ def _replay(trial: Trial, now: float) -> str:
     if not has_capture(trial):
         return ""
     replays = [one for capture in captures_of(trial) for one in capture.found.get("replays", ())]
+    small = f"\nrl replay {trial.id} --small" if captures_of(trial, small=True) else ""
     if not replays:
-        return f"rl replay {trial.id}"
+        return f"rl replay {trial.id}{small}"
     last = max(replays, key=lambda one: float(one["when"]))
     word = {"gone": "no longer fails", "neither": "could not be said"}.get(last["verdict"], "fails")
     count = draw.plural(len(replays), "replay")
-    return f"rl replay {trial.id}   {count}, last {draw.ago(now - last['when'])}: {word}"
+    return f"rl replay {trial.id}   {count}, last {draw.ago(now - last['when'])}: {word}{small}"
 
 
 def _code(start: dict[str, Any], pen: draw.Pen, *, everything: bool) -> str:

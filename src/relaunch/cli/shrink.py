@@ -6,7 +6,7 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import Option, option_arguments, parse_with_words, wants_help
-from relaunch.errors import UsageError
+from relaunch.errors import JournalError, UsageError
 from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
@@ -26,6 +26,8 @@ Examples
   rl shrink --args -- python train.py --lr 1 --epochs 3   which options matter?
   rl shrink --env -- python train.py                      which variables do?
   rl shrink --steps -- python train.py --max-steps 5000
+  rl shrink --set bf16 -- python train.py                 which keys of this set do?
+  rl shrink --trial 12                                    the call that failed, for rl replay
   rl shrink data.jsonl --bundle repro -- python load.py data.jsonl
   rl shrink input.txt --stdin -- python parse.py
   rl shrink bad.csv --exit-code 0 -- python is_bad.py bad.csv
@@ -43,6 +45,18 @@ SHRINK_OPTIONS = (
     Option(flags=("--args",), field="args", help="the words of the command become fewer"),
     Option(flags=("--env",), field="env", help="its variables become fewer"),
     Option(flags=("--steps",), field="steps", help="its number of steps or epochs becomes less"),
+    Option(
+        flags=("--set",),
+        field="set",
+        metavar="NAME",
+        help="this config set becomes smaller: see rl set",
+    ),
+    Option(
+        flags=("--trial",),
+        field="trial",
+        metavar="TRIAL",
+        help="the kept call of a failed trial becomes smaller",
+    ),
     Option(flags=("--stdin",), field="stdin", help="the first file is its standard input"),
     Option(
         flags=("--keep",),
@@ -107,7 +121,19 @@ SHRINK_OPTIONS = (
         help="(auto)",
     ),
 )
-_KEPT = ("args", "env", "steps", "stdin", "keep", "output", "match", "exit_code", "also")
+_KEPT = (
+    "args",
+    "env",
+    "steps",
+    "set",
+    "trial",
+    "stdin",
+    "keep",
+    "output",
+    "match",
+    "exit_code",
+    "also",
+)
 """What a search that is resumed has already."""
 
 
@@ -136,7 +162,7 @@ def quick(words: list[str]) -> int | None:
     else:
         from relaunch.cli.shrink_words import request as read
 
-        search, request = None, read(files, command, values, project.cwd)
+        search, request = None, read(project, files, command, values)
     return _shrink(project, request, search, values)
 
 
@@ -148,25 +174,29 @@ def _shrink(
 
     from relaunch.cli import searches, shrink_told
     from relaunch.cli.shrink_live import Live
-    from relaunch.session.shrinking.shrink import Shrink
+    from relaunch.session.shrinking.shrink import shrink
 
     color, as_json = values.get("color", "auto"), bool(values.get("json"))
     live = Live(quiet=as_json, pen=draw.pen(sys.stderr, color))
     gc.set_threshold(_OBJECTS, 50, 50)
     try:
-        shrink = Shrink(project, request, tell=live.tell, resume=search)
-        found = shrink.run()
+        book, found = shrink(project, request, tell=live.tell, resume=search)
     finally:
         live.close()
     searches.tell(
-        shrink.book,
+        book,
         schema="shrink",
-        answer=shrink_told.as_json(shrink.book.number, request, found),
+        answer=shrink_told.as_json(book.number, request, found),
         end=shrink_told.ended(found),
-        lines=lambda pen: shrink_told.lines(found, draw.width(), pen),
+        lines=lambda pen: shrink_told.lines(
+            found, draw.width(), pen, project.settings.record.redact
+        ),
         json=as_json,
         color=color,
+        quiet=bool(found.problem) and found.bytes >= found.of and not as_json,
     )
+    if found.problem:
+        raise JournalError(found.problem, hint="make room, then: rl shrink --resume")
     return _code(found)
 
 

@@ -7,10 +7,11 @@ import os
 from relaunch.cli import draw
 from relaunch.cli.searches import after
 from relaunch.cli.shrink_live import chart
-from relaunch.session.shrinking.told import STEPS
+from relaunch.session.shrinking.told import CALL, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from relaunch.session.shrinking.told import Found, Request, Written
@@ -22,8 +23,8 @@ _NOTHING = 2
 _CHART = 40
 
 
-def lines(found: Found, width: int, pen: draw.Pen) -> list[str]:
-    """Draw all that was found."""
+def lines(found: Found, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -> list[str]:
+    """Draw all that was found; of a config set not the values of secrets."""
     why = f"{found.stopped}: " if found.stopped else ""
     told = [pen("bold", f"{why}{sentence(found)}")]
     pairs = [
@@ -34,7 +35,7 @@ def lines(found: Found, width: int, pen: draw.Pen) -> list[str]:
     if found.rate is not None and found.rate[0] < found.rate[1]:
         pairs.append(("fails in", f"{found.rate[0]} of {found.rate[1]} runs"))
     for one in found.parts:
-        if one.path:
+        if one.path and one.name != CALL:
             pairs.append(("small", f"{one.path} ({_sizes(one)})"))
     pairs.append(("run it", _run(found)))
     if found.bundle:
@@ -47,7 +48,7 @@ def lines(found: Found, width: int, pen: draw.Pen) -> list[str]:
         bars = chart(found.history, found.attempts, min(_CHART, width - 2), utf8=pen.utf8)
         told += ["", f"  {pen('cyan', bars)}"]
     for one in found.parts:
-        shown = payload(one, width - 2, pen)
+        shown = payload(one, width - 2, pen, redact if found.config_set else ())
         if shown:
             head = [pen("dim", one.path or one.name)] if len(found.parts) > 1 else []
             told += ["", *head, *(f"  {line}" for line in shown)]
@@ -80,6 +81,8 @@ def _sizes(one: Written) -> str:
 def _run(found: Found) -> str:
     """Return the line that fails; without all other variables where these were made fewer."""
     line = draw.quoted(found.command)
+    if found.config_set:
+        line = f"rl -s {found.config_set} -- {line}"
     if found.env is not None:
         pairs = [f"{name}={value}" for name, value in found.env.items()]
         line = f"env -i {draw.quoted(pairs)} {line}"
@@ -91,11 +94,43 @@ def _run(found: Found) -> str:
 # --- the payload
 
 
-def payload(one: Written, width: int, pen: draw.Pen) -> list[str]:
-    """Show what is left: text as it is, bytes as a dump; the beginning of what is long."""
-    if not one.path or not os.path.isfile(one.path):
+def payload(one: Written, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -> list[str]:
+    """Show what is left: of a folder each file by its name, of a call its variables."""
+    if one.name == CALL:
+        return _variables(one.model, width, pen)
+    if not os.path.isdir(one.path):
+        return _content(one.path, width, pen, redact)
+    told: list[str] = []
+    for path in _files(one.path):
+        if len(told) >= _MOST_LINES:
+            return [*told, pen("dim", "... and more files")]
+        shown = [f"  {line}" for line in _content(path, width - 2, pen, redact)]
+        told += [pen("dim", draw.clean(os.path.relpath(path, one.path))), *shown]
+    return told
+
+
+def _variables(model: Any, width: int, pen: draw.Pen) -> list[str]:
+    from relaunch.search.shrink.formats.captured_words import variables
+
+    told = [(name, draw.clean(text)) for name, text in variables(model)]
+    wide = max((len(name) for name, _ in told), default=0)
+    shown = [draw.clip(f"{name:<{wide}}  {text}", width, utf8=pen.utf8) for name, text in told]
+    more = len(shown) - _MOST_LINES
+    return shown if more <= 0 else [*shown[:_MOST_LINES], pen("dim", f"... {more} more")]
+
+
+def _files(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (os.path.join(place, name) for name in sorted(names))
+
+
+def _content(path: str, width: int, pen: draw.Pen, redact: Sequence[str]) -> list[str]:
+    """Show a file: text as it is, bytes as a dump; the beginning of what is long."""
+    if not path or not os.path.isfile(path):
         return []
-    with open(one.path, "rb") as file:
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
         data = file.read(_MOST_BYTES)
     if not data:
         return [pen("dim", "(empty)")]
@@ -103,13 +138,17 @@ def payload(one: Written, width: int, pen: draw.Pen) -> list[str]:
         text = data.decode()
     except UnicodeDecodeError as error:
         if error.start < len(data) - 4 or len(data) < _MOST_BYTES:
-            return dump(data[:_DUMPED], one.bytes, pen)
+            return dump(data[:_DUMPED], size, pen)
         text = data[: error.start].decode()
     if any(ord(char) < 32 and char not in "\n\t\r\x1b\x0c" for char in text):
-        return dump(data[:_DUMPED], one.bytes, pen)
+        return dump(data[:_DUMPED], size, pen)
+    if redact:
+        from relaunch.session.config_secrets import without_secrets
+
+        text = without_secrets(text, redact)
     shown = [draw.clip(draw.clean(line), width, utf8=pen.utf8) for line in text.splitlines()]
-    if len(shown) > _MOST_LINES or one.bytes > _MOST_BYTES:
-        shown = [*shown[:_MOST_LINES], pen("dim", f"... {draw.size(one.bytes)} in all")]
+    if len(shown) > _MOST_LINES or size > _MOST_BYTES:
+        shown = [*shown[:_MOST_LINES], pen("dim", f"... {draw.size(size)} in all")]
     return shown
 
 
@@ -157,6 +196,7 @@ def as_json(number: int, request: Request, found: Found) -> dict[str, Any]:
             for one in found.parts
         ],
         "command": [*found.command],
+        "set": found.config_set or None,
         "variables": sorted(found.env) if found.env is not None else None,
         "command_before": [*request.recipe.argv],
         "attempts": found.attempts,

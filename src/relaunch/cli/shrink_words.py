@@ -15,13 +15,84 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from relaunch.session.project import Project
+
+_NOT_WITH_TRIAL = ("args", "env", "steps", "set", "stdin", "output", "bundle", "match", "exit_code",
+                   "also", "memory")  # fmt: skip
 _HINT = "rl shrink data.jsonl -- python load.py data.jsonl"
 
 
 def request(
-    files: Sequence[str], command: tuple[str, ...] | None, values: Mapping[str, Any], cwd: str
+    project: Project,
+    files: Sequence[str],
+    command: tuple[str, ...] | None,
+    values: Mapping[str, Any],
 ) -> Request:
     """Read all of them; UsageError for what is missing or off."""
+    if "trial" in values:
+        return _of_trial(project, files, command, values)
+    if "set" in values:
+        return _of_set(project, files, command, values)
+    return _of_command(project.cwd, files, command, values)
+
+
+def _of_trial(
+    project: Project,
+    files: Sequence[str],
+    command: tuple[str, ...] | None,
+    values: Mapping[str, Any],
+) -> Request:
+    """Ask for the kept call of a trial, which has its command and its failure."""
+    from relaunch.session.replay import captures
+
+    _alone("--trial", files, values, _NOT_WITH_TRIAL)
+    if command is not None:
+        raise UsageError(
+            "--trial has its command already", hint=f"rl shrink --trial {values['trial']}"
+        )
+    trial, _ = captures(project, values["trial"])
+    recipe = Recipe(argv=tuple(trial.start["command"]), cwd=project.cwd)
+    asked = Request(
+        recipe=recipe,
+        trial=trial.id,
+        keep=tuple(values.get("keep", ())),
+        jobs=len(os.sched_getaffinity(0)),
+    )
+    return asked.but(**options(values, recipe))
+
+
+def _of_set(
+    project: Project,
+    files: Sequence[str],
+    command: tuple[str, ...] | None,
+    values: Mapping[str, Any],
+) -> Request:
+    """Ask for a config set: its files are what becomes smaller, in copies."""
+    from relaunch.session.shrinking.config_set import check_output, set_files, the_set
+
+    _alone("--set", files, values, ("args", "env", "steps", "stdin"))
+    name = the_set(project, values["set"])
+    if command is None:
+        raise UsageError("which command fails with it?", hint=f"rl shrink --set {name} -- CMD")
+    if values.get("output"):
+        check_output(project, values["output"])
+    asked = _of_command(project.cwd, set_files(project, name), command, values)
+    return asked.but(recipe=asked.recipe.but(config_set=name))
+
+
+def _alone(
+    option: str, files: Sequence[str], values: Mapping[str, Any], others: Sequence[str]
+) -> None:
+    """Refuse what would have to be made smaller, or be kept, besides."""
+    named = [*files, *(f"--{one.replace('_', '-')}" for one in others if values.get(one))]
+    if named:
+        hint = "rl shrink --trial 12" if option == "--trial" else f"rl shrink {option} NAME -- CMD"
+        raise UsageError(f"{option} and {named[0]} do not go together", hint=hint)
+
+
+def _of_command(
+    cwd: str, files: Sequence[str], command: tuple[str, ...] | None, values: Mapping[str, Any]
+) -> Request:
     args, env, steps = (bool(values.get(name)) for name in ("args", "env", "steps"))
     if args and steps:
         raise UsageError("--args and --steps: one after the other", hint="rl shrink --args -- CMD")

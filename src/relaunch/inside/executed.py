@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _ENOUGH = 30
 """So often the lines of a function are looked at, where Python cannot tell only the new ones."""
+_MOST_CALLS = 200_000
+"""And of so many calls in all, about a tenth of a second: a program may be in a hurry."""
 _TOOL = 4
 _NO_FUNCTIONS = ("<module>", "<lambda>")
 _open = open
@@ -37,7 +39,8 @@ def begin(folder: str, roots: list[str]) -> None:
 def _is_wanted(code: CodeType, tops: tuple[str, ...]) -> bool:
     if code.co_name in _NO_FUNCTIONS or not code.co_flags & 2:  # a body of a class or module
         return False
-    return os.path.realpath(code.co_filename).startswith(tops)
+    file = code.co_filename
+    return file[:1] != "<" and os.path.realpath(file).startswith(tops)
 
 
 def _monitor(tops: tuple[str, ...], seen: dict[str, set[int]]) -> None:
@@ -63,6 +66,7 @@ def _monitor(tops: tuple[str, ...], seen: dict[str, set[int]]) -> None:
 
 def _trace(tops: tuple[str, ...], seen: dict[str, set[int]]) -> None:
     counts: dict[CodeType, int] = {}
+    calls = 0
 
     def local(lines: set[int]) -> Callable[..., Any]:
         def line(frame: FrameType, event: str, _: object) -> Any:
@@ -73,6 +77,12 @@ def _trace(tops: tuple[str, ...], seen: dict[str, set[int]]) -> None:
         return line
 
     def call(frame: FrameType, _: str, __: object) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > _MOST_CALLS:
+            sys.settrace(None)
+            threading.settrace(None)
+            return None
         code = frame.f_code
         count = counts.get(code)
         if count is None:

@@ -103,9 +103,14 @@ class Search:
 
     def drop_forked(self) -> None:
         """Mark the probes that were forked: they are not believed any more."""
-        self._rewrite(
-            [{**one, "dropped": True} if one.get("forked") else one for one in self.probes()]
-        )
+        self._drop("forked")
+
+    def drop_traced(self) -> None:
+        """Mark the probes that were looked on likewise."""
+        self._drop("traced")
+
+    def _drop(self, kind: str) -> None:
+        self._rewrite([{**one, "dropped": True} if one.get(kind) else one for one in self.probes()])
 
     def _rewrite(self, probes: list[dict[str, Any]]) -> None:
         text = "".join(f"{dumps(probe)}\n" for probe in probes)

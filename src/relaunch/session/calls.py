@@ -182,14 +182,17 @@ def best(tried: list[Tried]) -> Tried | None:
 
 def from_frame(facts: Mapping[str, Any], number: int) -> dict[str, Any]:
     """Return the error as it looks from a frame on: a replay knows nothing of those outside."""
-    error = dict(facts["error"])
-    frames = error["frames"]
+    frames = facts["error"]["frames"]
+    return {**facts["error"], "frames": frames[len(outer_frames(facts, number)) :]}
+
+
+def outer_frames(facts: Mapping[str, Any], number: int) -> list[Any]:
+    """Return those of the error's frames that are outside of a frame."""
     depth = int(facts["frames"][number]["depth"])
     total = int(facts["depth"])
     if total > _OUTER + _INNER and depth >= _OUTER:
         depth = max(_OUTER, depth - (total - _OUTER - _INNER))
-    error["frames"] = frames[depth:]
-    return error
+    return list(facts["error"]["frames"][:depth])
 
 
 def _place(error: Mapping[str, Any]) -> tuple[str, int]:

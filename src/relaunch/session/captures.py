@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from relaunch.outcome import Outcome
 
 FOLDER = "capture"
+SMALL = "small"
+"""What `rl shrink --trial` made of it."""
 _LIST = "captures"
 _FOUND = "replay.json"
 _MOST_SEEN = 20
@@ -65,12 +67,13 @@ class Capture(Record):
             pass
 
 
-def captures_of(trial: Trial) -> list[Capture]:
+def captures_of(trial: Trial, *, small: bool = False) -> list[Capture]:
     """Read the captures of a trial, the earliest first: what failed later may have failed of it.
 
-    Those with code of the user go before a launcher's, that only noticed.
+    Those with code of the user go before a launcher's, that only noticed. `small` are those that
+    were made smaller.
     """
-    folder = os.path.join(trial.path, FOLDER)
+    folder = os.path.join(trial.path, SMALL if small else FOLDER)
     try:
         names = [name for name in os.listdir(folder) if not name.startswith(".")]
     except OSError:
@@ -123,7 +126,8 @@ def tidy(journal: Journal, trial: Trial, outcome: Outcome, *, keep: int) -> None
 def _drop(trial_path: str) -> None:
     import shutil
 
-    shutil.rmtree(os.path.join(trial_path, FOLDER), ignore_errors=True)
+    for name in (FOLDER, SMALL):
+        shutil.rmtree(os.path.join(trial_path, name), ignore_errors=True)
 
 
 def last_with_capture(journal: Journal) -> Trial | None:

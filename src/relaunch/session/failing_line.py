@@ -31,7 +31,7 @@ class Line(Record):
 
 def one_liner(project: Project, wish: Wish, tell: Callable[[Any], object]) -> Line:
     """Return the line of the outermost call for which there is one; UsageError if there is none."""
-    trial, found = captures(project, wish.trial)
+    trial, found = captures(project, wish.trial, small=wish.small)
 
     def act(env: Mapping[str, str], roots: tuple[str, ...]) -> Line:
         replaying = Replaying(trial, env, roots, wish, tell)

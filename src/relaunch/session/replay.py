@@ -29,23 +29,34 @@ _LEAST_S, _MOST_S = 0.5, 10.0
 """Between these, a call may take a tenth of what the program took."""
 
 
-def captures(project: Project, ref: str) -> tuple[Trial, list[Capture]]:
+def captures(project: Project, ref: str, *, small: bool = False) -> tuple[Trial, list[Capture]]:
     """Return the trial that is meant, by default the last that failed, and its captures."""
-    journal = project.journal
-    if not ref:
-        trial = last_with_capture(journal)
-        if trial is None:
-            raise UsageError("no failed call was kept yet", hint="rl -- python train.py")
-        return trial, captures_of(trial)
-    from relaunch.session.look_back import trial_of
-
-    trial = trial_of(journal, ref)
+    trial = _trial(project, ref)
     found = captures_of(trial)
+    if small and found:
+        found = captures_of(trial, small=True)
+        if not found:
+            raise UsageError(
+                f"the call of #{trial.id} was not made smaller yet",
+                hint=f"rl shrink --trial {trial.id}",
+            )
     if not found:
         end = trial.end or {}
         why = "it passed" if end and not end.get("exit_code") else "nothing of it was kept"
         raise UsageError(f"#{trial.id} has no call to replay: {why}", hint=f"rl show {trial.id}")
     return trial, found
+
+
+def _trial(project: Project, ref: str) -> Trial:
+    journal = project.journal
+    if ref:
+        from relaunch.session.look_back import trial_of
+
+        return trial_of(journal, ref)
+    trial = last_with_capture(journal)
+    if trial is None:
+        raise UsageError("no failed call was kept yet", hint="rl -- python train.py")
+    return trial
 
 
 class Wish(Record):
@@ -59,6 +70,8 @@ class Wish(Record):
     fresh: bool = False
     """Use no process that has the imports already."""
     pdb: bool = False
+    small: bool = False
+    """The call as `rl shrink --trial` made it."""
 
 
 class Report(Record):
@@ -76,7 +89,7 @@ class Report(Record):
 
 def run_replay(project: Project, wish: Wish, tell: Callable[[Tries | Tried], object]) -> Report:
     """Replay the call of a failed trial."""
-    trial, found = captures(project, wish.trial)
+    trial, found = captures(project, wish.trial, small=wish.small)
 
     def act(env: Mapping[str, str], roots: tuple[str, ...]) -> Report:
         return Replaying(trial, env, roots, wish, tell).run(found)

@@ -143,7 +143,7 @@ _rl() {
         esac
         ;;
     replay)
-        options='-h --help --frame --limit --pdb --one-liner --list --fresh --json --color'
+        options='-h --help --frame --limit --pdb --one-liner --small --list --fresh --json --color'
         words='@good @bad'
         case $prev in
         --frame) values='text' ;;
@@ -211,8 +211,10 @@ _rl() {
         esac
         ;;
     shrink)
-        options='-h --help --args --env --steps --stdin --keep -o --output --bundle --match --exit-code --also -j --jobs --timeout --memory --fresh --budget --resume --log --json --color'
+        options='-h --help --args --env --steps --set --trial --stdin --keep -o --output --bundle --match --exit-code --also -j --jobs --timeout --memory --fresh --budget --resume --log --json --color'
         case $prev in
+        --set) values='sets' ;;
+        --trial) values='text' ;;
         --keep) values='text' ;;
         -o|--output) values='file' ;;
         --bundle) values='dir' ;;

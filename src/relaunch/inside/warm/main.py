@@ -1,8 +1,8 @@
 """Becomes the user's script: its frame, its names, its place at the bottom of the stack.
 
 Started as `python main.py SPEC -- script.py ...`. All that is named here is taken away again before
-the first statement of the script; the last call but one never comes back to this file. Only a module,
-`-m name ...`, is run from here, as Python would run it, and this file's frame is not seen then either.
+the first statement of the script; the last call but one never comes back to this file. Only a
+module, `-m name ...`, is run from here, as Python would run it; nobody sees this file's frame then.
 """
 # ruff: noqa: F821
 # mypy: ignore-errors

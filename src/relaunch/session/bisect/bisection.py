@@ -15,7 +15,7 @@ from relaunch.journal import searches
 from relaunch.search.line import Side
 from relaunch.session.bisect.build import MOST_BYTES, Build
 from relaunch.session.bisect.crew import Crew
-from relaunch.session.bisect.driver import Driver
+from relaunch.session.bisect.driver import Driver, Misled
 from relaunch.session.bisect.forks import Forks
 from relaunch.session.bisect.hunt import Hunt, NotReproduced
 from relaunch.session.bisect.oracle import Oracle
@@ -113,10 +113,7 @@ class Bisection:
         try:
             with self.driver:
                 self.driver.last_resort = self._allow_other_pythons
-                hunt = self.driver.run_ends(self.line.start, self.new, ends)
-                self.oracle.ladder.hunted = hunt
-                self._allow_other_pythons()
-                found = self._finish(self._search(hunt))
+                found = self._finish(self._searched(ends))
             is_over = not found.stopped
             return found
         except Stopped as stop:
@@ -128,6 +125,25 @@ class Bisection:
             sweep(self._checkouts)
             if is_over:
                 self._builds.remove()
+
+    def _searched(self, names: tuple[str, str]) -> Found:
+        """Run both ends, and search between them for what they show."""
+        ends = self.line.start, self.new
+        if self._is_weighed and kept_weights(self.book, len(self.line.commits)) is None:
+            self.driver.traced = frozenset(ends)
+        while True:
+            hunt = self.driver.run_ends(*ends, names)
+            self.oracle.ladder.hunted = hunt
+            self._allow_other_pythons()
+            try:
+                return self._search(hunt)
+            except Misled:
+                self.driver.forget_traced()
+
+    @property
+    def _is_weighed(self) -> bool:
+        """Whether commits are weighed by the lines that ran."""
+        return self.request.prior and len(self.line.commits) >= _FEW
 
     def _notes(self) -> tuple[str, ...]:
         dirty = self.repo.dirty()
@@ -249,15 +265,8 @@ class Bisection:
         if known is not None:
             return known
         did = Did(touched=touched(self.repo, start, line[-1].id, sides=bool(sides)), sides=sides)
-        if len(line) >= _FEW:
-            self.driver.weigher = Weigher(
-                self.repo,
-                self.oracle,
-                open_checkout(self._checkouts, self.repo.top),
-                (start, line),
-                did,
-                self.book,
-            )
+        if self._is_weighed:
+            self.driver.weigher = Weigher(self.repo, (start, line), did, self.book)
         return weights_on_line(line, sides, did.touched, {}, {}, ())
 
     def _sides(self, start: str, line: Sequence[Commit]) -> dict[str, list[Commit]]:
@@ -291,7 +300,7 @@ class Bisection:
         sweep(self._checkouts)  # what a killed search left
         self._builds.begin()
         return Crew(
-            self._probe if self._may_fork else self.oracle.probe,
+            self._probe,
             place=lambda: open_checkout(self._checkouts, self.repo.top),
             doing=self.driver.tell_preparing,
             learnt=lambda one: self.oracle.ladder.learn(one.needs, one.rung, one.extra),
@@ -321,10 +330,11 @@ class Bisection:
         commit: str,
         folder: str,
         marker: str,
-        fork: Fork | None,
-        is_noted: bool,
+        fork: Fork | None = None,
+        is_noted: bool = False,
     ) -> bytes:
-        oracle = self.oracle.but(fork=fork, is_noted=is_noted)
+        is_traced = self.driver.is_to_trace(commit)
+        oracle = self.oracle.but(fork=fork, is_noted=is_noted, is_traced=is_traced)
         return oracle.probe(checkout, commit, folder, marker)
 
     def _allow_other_pythons(self) -> None:

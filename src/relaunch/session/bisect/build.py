@@ -54,8 +54,6 @@ class Surroundings(Record):
     secrets: tuple[bytes, ...]
     folder: str
     """Where what it writes is kept."""
-    traced: bool = False
-    """The run only tells where to look: what was built for another checkout will do."""
 
 
 class Build(Record):
@@ -81,7 +79,7 @@ class Build(Record):
             why = builds.failure(key)
             if why:
                 return Building(failed=why)
-            known = builds.find(key, around.checkout.path, anywhere=around.traced)
+            known = builds.find(key, around.checkout.path)
             if known is not None:
                 try:
                     known.put_into(around.checkout.path)

@@ -70,6 +70,8 @@ class Probe(Record):
     """It began with its imports done."""
     is_doubtful: bool = False
     """Nobody knows how it ended."""
+    is_traced: bool = False
+    """Which of its lines ran was noted."""
     not_forked: str = ""
     """Why it was a fresh process after all."""
 
@@ -224,6 +226,7 @@ def _probe(candidate: str, answer: bytes, seconds: float, folder: str) -> Probe:
             helped=told.get("helped", True),
             extra=tuple(told.get("extra", ())),
             outgrown=told.get("outgrown", False),
+            is_traced=told.get("traced", False),
         )
     except (ValueError, KeyError, TypeError):
         died = Outcome(exit_code=125, not_started="the worker died")

@@ -5,7 +5,6 @@ It knows neither commits nor releases: candidates are names, the launcher knows 
 
 from __future__ import annotations
 
-import os
 import time
 from math import ceil, log2
 
@@ -15,9 +14,9 @@ from relaunch.proc.interrupts import Interrupts
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
 from relaunch.session.bisect.hunt import NotReproduced, hunt_of
-from relaunch.session.bisect.sightings import Seen, Sightings, learn
+from relaunch.session.bisect.kept_probes import probe_json, seen_in
+from relaunch.session.bisect.sightings import Sightings, learn
 from relaunch.session.bisect.told import Learnt, Noted, Preparing, Probed, State
-from relaunch.session.past import outcome_json, outcome_of
 from relaunch.session.sitting import Sitting, Stopped
 
 TYPE_CHECKING = False
@@ -38,6 +37,10 @@ _MOST_ENDS = 30
 """So often an end is run that is known to fail only at times."""
 
 
+_MANY_OTHERS = 3
+"""After so many other failures it is made sure that the one hunted comes when nobody looks on."""
+_MOMENT = 0.5
+"""How long weights are waited for, as a share of what a run takes."""
 _TOGETHER = 0.1
 """How much longer than one that began with them others are waited for, as a share of its time."""
 
@@ -48,6 +51,10 @@ class NothingYet(RelaunchError):
 
 class Contradicted(Exception):
     """A fork and a fresh process showed different things: what forks showed is not believed."""
+
+
+class Misled(Exception):
+    """An end does otherwise when nobody looks on: what is hunted has to be learnt anew."""
 
 
 class Driver:
@@ -79,6 +86,8 @@ class Driver:
         self._noted: set[str] = set()
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self.weigher: Weigher | None = None
+        self.traced: frozenset[str] = frozenset()
+        """Those whose first run is to tell which lines run: the ends, until they are known."""
         self.last_resort: Callable[[], object] = lambda: None
         """Called before ends that are outgrown are run once more, with all that may help."""
         self._outgrown: set[str] = set()
@@ -92,14 +101,9 @@ class Driver:
             if probe.get("instead"):
                 self.seen.set_aside(probe["commit"])
             if probe.get("dropped"):
-                self._may_fork = False
+                self._may_fork = self._may_fork and not probe.get("forked")
             else:
-                seen = Seen(
-                    outcome=outcome_of(probe["outcome"]),
-                    seconds=probe["seconds"],
-                    is_forked=probe.get("forked", False),
-                )
-                self.seen.add(probe["commit"], seen)
+                self.seen.add(probe["commit"], seen_in(probe))
             if probe.get("outgrown"):
                 self._outgrown.add(probe["commit"])
             self.runs += probe["runs"]
@@ -152,14 +156,36 @@ class Driver:
                 self._check_hunt(hunt, new if hunt.is_reversed else old, names)
                 break
             except NotReproduced as error:
-                if self._run_harder(old, new):
+                if self._run_untraced(old, new) or self._run_harder(old, new):
                     continue
                 if not self._is_rare or len(self.seen[new]) >= _MOST_ENDS:
                     self.book.finish(self._ended(refused=error.message))
                     raise
                 self._run_all([new])
+        self.traced = frozenset()
         self._tell(Learnt(hunt=hunt, old=ends[0], new=ends[1]))
         return hunt
+
+    def is_to_trace(self, candidate: str) -> bool:
+        """Tell whether the run of a candidate that begins now is to tell which lines run."""
+        return candidate in self.traced and candidate not in self.seen
+
+    def _run_untraced(self, *ends: str) -> bool:
+        """Run those ends once more that were only looked on; says whether there are any.
+
+        It might have been the looking that made them alike.
+        """
+        self.traced = frozenset()
+        due = [end for end in ends if not self.seen.is_plain(end)]
+        for end in due:
+            self.seen.set_aside(end)
+        self._run_all(due, instead=True)
+        return bool(due)
+
+    def forget_traced(self) -> None:
+        """Believe only runs that nobody looked on: the next look at the ends is such a one."""
+        self.seen.forget_traced()
+        self.book.drop_traced()
 
     def _run_harder(self, *ends: str) -> bool:
         """Run those ends once more that another environment may help; says whether there are any.
@@ -214,6 +240,7 @@ class Driver:
         while True:
             search = self._begun(hunt, places, prior)
             try:
+                self._await_weights(search)
                 self._drive(search, places, hunt, inside)
                 self._see_afresh(search, places, hunt)
             except Contradicted:
@@ -221,6 +248,19 @@ class Driver:
             except Stopped as stop:
                 stopped = str(stop)
             return search, stopped
+
+    def _await_weights(self, search: LineSearch) -> None:
+        """Give who weighs the candidates a moment: the first runs are those that it spares."""
+        until = time.monotonic() + _MOMENT * self.seen.seconds()
+        while self._weigher_of(search) and (left := until - time.monotonic()) > 0.0:
+            self._wait(search, left)
+
+    def _weigher_of(self, search: LineSearch | None) -> Weigher | None:
+        """Return who weighs the candidates of a search now, if anybody does."""
+        weigher = self.weigher
+        if search is None or weigher is None or not weigher.is_running:
+            return None
+        return weigher if weigher.size == search.size else None
 
     def _begun(self, hunt: Hunt, places: dict[str, int], prior: Sequence[float]) -> LineSearch:
         """Return a search that knows all that was seen."""
@@ -252,6 +292,7 @@ class Driver:
             probes = self._wait(search)
             while probes:
                 self._hear(probes, search, places, hunt)
+                self._see_untraced(hunt, places)
                 probes = self._wait_for_the_rest(probes, search)
 
     def _hear(
@@ -282,9 +323,16 @@ class Driver:
             found = self._wait(search, left)
         return found
 
+    def _see_untraced(self, hunt: Hunt, places: dict[str, int]) -> None:
+        """Where many fail otherwise, have an end run plainly that alone showed what is hunted."""
+        end = self.seen.traced_only(hunt)
+        is_due = end in places and end not in (*self._again, *self.launcher.running)
+        if is_due and sum(self.seen.others(hunt).values()) >= _MANY_OTHERS:
+            self._again.append(end)
+
     def probe_once(self, hunt: Hunt, candidate: str) -> Side:
         """Run a candidate, unless it was run before in a process of its own."""
-        if not self.seen.is_fresh(candidate):
+        if not self.seen.is_plain(candidate):
             self._run_all([candidate])
             self.search_runs += 1
             if self.seen.is_contradicted(candidate, hunt):
@@ -305,9 +353,7 @@ class Driver:
 
     def _is_believed(self, probe: Probe, hunt: Hunt) -> bool:
         """Tell whether to learn from a probe now; what is in doubt is run afresh at once."""
-        if self.seen.is_contradicted(probe.candidate, hunt):
-            self._drop_forks()
-            raise Contradicted
+        self._check_plain(probe.candidate, hunt)
         if not probe.is_forked:
             return True
         if not self._may_fork:  # it was on its way when forks were dropped
@@ -316,6 +362,15 @@ class Driver:
             self._again.append(probe.candidate)
             return False
         return True
+
+    def _check_plain(self, candidate: str, hunt: Hunt) -> None:
+        """Begin anew where plain runs of a candidate have shown something else than others."""
+        if not self.seen.is_contradicted(candidate, hunt):
+            return
+        if any(one.is_traced for one in self.seen[candidate]):
+            raise Misled
+        self._drop_forks()
+        raise Contradicted
 
     def _drop_forks(self) -> None:
         """Believe no fork any more, and run no others."""
@@ -328,17 +383,15 @@ class Driver:
         self._tell(Noted(text=text))
 
     def _see_afresh(self, search: LineSearch, places: dict[str, int], hunt: Hunt) -> None:
-        """Run in fresh processes what the answer rests on, where only forks have shown it."""
+        """Run plainly what the answer rests on, where only forks or traced runs have shown it."""
         ids = list(places)
         low = max(search.posterior.old, default=0)
         high = min(search.posterior.new, default=search.size)
         for candidate in (ids[low], ids[high]) if search.is_steady else ():
-            if candidate in self.seen and not self.seen.is_fresh(candidate):
+            if candidate in self.seen and not self.seen.is_plain(candidate):
                 self._run_all([candidate])
                 learn(search, places[candidate], hunt, self.seen[candidate][-1].outcome)
-                if self.seen.is_contradicted(candidate, hunt):
-                    self._drop_forks()
-                    raise Contradicted
+                self._check_plain(candidate, hunt)
 
     def _rates(self, hunt: Hunt) -> Rates:
         """Say what is known of how often it fails, in terms of the new behaviour."""
@@ -365,9 +418,7 @@ class Driver:
 
     def _wait(self, search: LineSearch | None = None, most_s: float | None = None) -> list[Probe]:
         """Wait until a probe has ended, or better weights for a search have come, or so long."""
-        weigher = self.weigher if self.weigher and self.weigher.is_running else None
-        if search is None or weigher is None or weigher.size != search.size:
-            weigher = None
+        weigher = self._weigher_of(search)
         also: list[HasFileno] = [self._interrupts]
         if weigher is not None:
             also.append(weigher)
@@ -390,29 +441,12 @@ class Driver:
                 self._tell(Noted(text=note))
         if probe.outgrown:
             self._outgrown.add(probe.candidate)
-        self.book.note(
-            {
-                "commit": probe.candidate,
-                "outcome": outcome_json(probe.outcome),
-                "seconds": probe.seconds,
-                "runs": probe.runs,
-                "rung": probe.rung,
-                "python": probe.python,
-                "needs": probe.needs,
-                "build_s": probe.build_s,
-                "helped": probe.helped,
-                "extra": [*probe.extra],
-                "missing": [*probe.missing],
-                "outgrown": probe.outgrown,
-                "instead": instead,
-                "folder": os.path.relpath(probe.folder, self.book.path),
-                **_told_of_fork(probe, is_dropped=probe.is_forked and not self._may_fork),
-            }
-        )
+        is_dropped = probe.is_doubtful or (probe.is_forked and not self._may_fork)
+        kept = probe_json(probe, self.book.path, instead=instead, is_dropped=is_dropped)
+        self.book.note(kept)
         self.forked += probe.is_forked
-        seen = Seen(outcome=probe.outcome, seconds=probe.seconds, is_forked=probe.is_forked)
-        if not probe.is_doubtful and (self._may_fork or not probe.is_forked):
-            self.seen.add(probe.candidate, seen)
+        if not is_dropped:
+            self.seen.add(probe.candidate, seen_in(kept))
         if hunt is not None:
             name, title = self._describe(probe.candidate)
             side = hunt.side_of(probe.outcome)
@@ -453,13 +487,3 @@ class Driver:
             seconds_left=expected * self.seen.seconds() / (1.0 if self.request.jobs <= 1 else 1.5),
             inside=inside,
         )
-
-
-def _told_of_fork(probe: Probe, *, is_dropped: bool) -> dict[str, Any]:
-    """Return what the journal keeps of how a probe was started."""
-    found: dict[str, Any] = {"forked": True} if probe.is_forked else {}
-    if is_dropped or probe.is_doubtful:
-        found["dropped"] = True
-    if probe.not_forked:
-        found["not_forked"] = probe.not_forked
-    return found

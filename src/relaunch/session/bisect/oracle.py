@@ -18,7 +18,6 @@ from relaunch.session.bisect.build import Building, Surroundings
 from relaunch.session.bisect.forks import Way
 from relaunch.session.bisect.outgrown import outgrown
 from relaunch.session.past import outcome_json
-from relaunch.textfile import read_if_there
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.launch.forks import NotForked, Start, read_noted
 from relaunch.trial.place.source import source_env
@@ -104,6 +103,8 @@ class Oracle(Record):
     """What has the imports of the command, if it is to be forked."""
     is_noted: bool = False
     """The command is to tell what it imports."""
+    is_traced: bool = False
+    """And which lines of the project's functions run."""
 
     def probe(self, checkout: Checkout, commit: str, folder: str, marker: str) -> bytes:
         """Run it at a commit; what it wrote goes to `folder`. Returns JSON."""
@@ -122,6 +123,7 @@ class Oracle(Record):
             "helped": best.helped,
             "extra": [*best.extra],
             "outgrown": best.outgrown,
+            "traced": self.is_traced,
             "runs": len(tries),
             "seconds": time.monotonic() - began,
             "missing": [*checkout.missing],
@@ -130,15 +132,6 @@ class Oracle(Record):
             **best.way.told(),
         }
         return dumps(answer).encode("ascii")
-
-    def executed(
-        self, checkout: Checkout, commit: str, folder: str, marker: str
-    ) -> dict[str, set[int]]:
-        """Run it once at a commit, and return which lines of the project's functions ran."""
-        os.makedirs(folder, mode=0o700)
-        traced = self.recipe.but(env={**self.recipe.env, EXECUTED: checkout.path})
-        self.but(recipe=traced)._climb(checkout, commit, folder, marker)
-        return read_executed(os.path.join(folder, "reports"))
 
     def _climb(self, checkout: Checkout, commit: str, folder: str, marker: str) -> list[Tried]:
         """Run it as it is; and where something is missing, with what the revision asks for."""
@@ -260,7 +253,6 @@ class Oracle(Record):
             prepare()
 
         env = self._plain_env(here.checkout, wanted, here.marker)
-        traced = env.pop(EXECUTED, "")
         around = Surroundings(
             checkout=here.checkout,
             commit=here.commit,
@@ -269,7 +261,6 @@ class Oracle(Record):
             pythons=(*filter(None, (wanted.python,)), self.recipe.argv[0]),
             secrets=forms(facts.secret_values(env, self.redact)),
             folder=here.folder,
-            traced=bool(traced),
         )
         return self.build.made(around, anew)
 
@@ -292,13 +283,12 @@ class Oracle(Record):
                 why = error
         is_noted = self.is_noted and wanted.rung == repair.PLAIN
         if is_noted:
-            roots = os.pathsep.join((here.checkout.path, self.top))
-            world = world.but(env={**env, IMPORTED: roots})
-        result, words = _recorded(recipe, world, here.folder)
+            env = {**env, IMPORTED: os.pathsep.join((here.checkout.path, self.top))}
+        traced = {EXECUTED: here.checkout.path} if self.is_traced else {}
+        result, words = _recorded(recipe, world.but(env={**env, **traced}), here.folder)
         way = Way(why=str(why), for_good=why.for_good)
         if is_noted:
-            env = hooked_env(world.env, reports)
-            start = Start(argv=recipe.argv, cwd=recipe.cwd, env=env)
+            start = Start(argv=recipe.argv, cwd=recipe.cwd, env=hooked_env(env, reports))
             way = way.but(start=start, noted=read_noted(reports, os.getpid()))
         return result.outcome, words, way
 
@@ -365,14 +355,3 @@ def _words(outcome: Outcome, said: bytes) -> str:
     if words and outcome.signature is not None and outcome.signature.kind == "tests":
         words += os.fsdecode(said)
     return words
-
-
-def read_executed(folder: str) -> dict[str, set[int]]:
-    """Read what the processes of a traced run noted: files, relative to the top, and lines."""
-    found: dict[str, set[int]] = {}
-    for name in os.listdir(folder):
-        if name.endswith(".executed"):
-            lines = read_if_there(os.path.join(folder, name)).split("\n")
-            for path, numbers in zip(lines[::2], lines[1::2], strict=False):
-                found.setdefault(path, set()).update(map(int, numbers.split()))
-    return found

@@ -8,7 +8,6 @@ it is not: then the mix is put into the user's own tree, as `rl -s` does with a 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 
 from relaunch.errors import UsageError
@@ -16,7 +15,8 @@ from relaunch.journal.snapshot.code import from_json
 from relaunch.session import facts
 from relaunch.session.attempt import code_json
 from relaunch.session.bisect.changes import Differences, Setting
-from relaunch.session.masks import REDACTED, mask_text
+from relaunch.session.config_secrets import secrets_in, without_secrets
+from relaunch.session.masks import REDACTED
 from relaunch.session.place import Place
 from relaunch.session.sets import named_sets, project_sets
 from relaunch.session.take_code import take_code
@@ -41,11 +41,6 @@ if TYPE_CHECKING:
     from relaunch.trial.place.sets import ConfigSets
 
 HERE = "here"
-_PAIR = re.compile(
-    r"""(?P<head>(?P<name>[A-Za-z_][\w.-]*)["']?[ \t]*[:=][ \t]*)"""
-    r"""(?:"(?P<two>(?:[^"\\\n]|\\.)*)"|'(?P<one>[^'\n]*)'|(?P<bare>[^\s"',}\]#][^\n,}\]]*))"""
-)
-"""`name: value`, `"name": "value"`, `NAME=value`."""
 
 
 def between_sets(
@@ -92,7 +87,7 @@ def between_sets(
         names=(old, new),
         source=("set", old, new, *words[2:]),
         shown=lambda change: _shown(change, redact),
-        secrets=tuple(value.encode() for text in texts for value in _secrets(text, redact)),
+        secrets=tuple(value.encode() for text in texts for value in secrets_in(text, redact)),
         identity=facts.digest(*(text for side in entries for text in _identity(side))),
         kept={"code": code_json(code)} if code is not None else {},
         hint=_hint(old, new, shlex.join(request.recipe.argv), is_here=is_here),
@@ -190,21 +185,8 @@ def _shown(change: Change, redact: Sequence[str]) -> Change:
     key = change.key.rpartition(".")[2].partition("[")[0]
 
     def shown(text: str) -> str:
-        secrets = _secrets(text, redact)
-        if not secrets and facts.secret_names({key: text}, redact):
+        if not secrets_in(text, redact) and facts.secret_names({key: text}, redact):
             return REDACTED
-        for value in secrets:
-            text = text.replace(value, REDACTED)
-        return mask_text(text, ())
+        return without_secrets(text, redact)
 
     return change.but(old=shown(change.old), new=shown(change.new))
-
-
-def _secrets(text: str, redact: Sequence[str]) -> list[str]:
-    """Return the values in a text whose names say that they are secret, longest first."""
-    found = []
-    for pair in _PAIR.finditer(text):
-        value = (pair["two"] or pair["one"] or pair["bare"] or "").strip()
-        if facts.secret_names({pair["name"].rpartition(".")[2]: value}, redact):
-            found.append(value)
-    return sorted(found, key=len, reverse=True)

@@ -7,7 +7,7 @@ from relaunch.search.line import Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from relaunch.outcome import Outcome
     from relaunch.search.line import LineSearch
@@ -20,6 +20,13 @@ class Seen(Record):
     outcome: Outcome
     seconds: float
     is_forked: bool = False
+    is_traced: bool = False
+    """It was looked on: which of its lines run."""
+
+    @property
+    def is_plain(self) -> bool:
+        """It was run as a person runs it: what the answer rests on has to be."""
+        return not self.is_forked and not self.is_traced
 
 
 class Sightings(dict[str, list[Seen]]):
@@ -29,7 +36,7 @@ class Sightings(dict[str, list[Seen]]):
         """Begin with nothing seen."""
         super().__init__()
         self.replaced: dict[str, list[Outcome]] = {}
-        """What ends showed before they were run with all that may help."""
+        """What ends showed by themselves, before they were run with all that may help."""
 
     def add(self, candidate: str, seen: Seen) -> None:
         """Take one more run of a candidate."""
@@ -37,27 +44,41 @@ class Sightings(dict[str, list[Seen]]):
 
     def set_aside(self, candidate: str) -> None:
         """Let what is seen next stand in the place of what was seen."""
-        self.replaced[candidate] = [one.outcome for one in self.pop(candidate, ())]
+        runs = self.pop(candidate, ())
+        self.replaced[candidate] = [one.outcome for one in runs if one.is_plain]
 
     def forget_forks(self) -> None:
         """Believe fresh processes only."""
+        self._keep_those(lambda one: not one.is_forked)
+
+    def forget_traced(self) -> None:
+        """Believe only what nobody looked on."""
+        self._keep_those(lambda one: not one.is_traced)
+
+    def _keep_those(self, is_believed: Callable[[Seen], bool]) -> None:
         for candidate, runs in [*self.items()]:
-            fresh = [one for one in runs if not one.is_forked]
-            if fresh:
-                self[candidate] = fresh
+            believed = [one for one in runs if is_believed(one)]
+            if believed:
+                self[candidate] = believed
             else:
                 del self[candidate]
 
-    def is_fresh(self, candidate: str) -> bool:
-        """Tell whether a process of its own has shown it."""
-        return any(not one.is_forked for one in self.get(candidate, ()))
+    def is_plain(self, candidate: str) -> bool:
+        """Tell whether a process of its own has shown it, and nobody looked on."""
+        return any(one.is_plain for one in self.get(candidate, ()))
 
     def is_contradicted(self, candidate: str, hunt: Hunt) -> bool:
-        """Tell whether forks and fresh processes have shown different things."""
+        """Tell whether plain runs have shown other things than those in forks, or looked on."""
         runs = self.get(candidate, ())
-        forked = {hunt.side_of(one.outcome) for one in runs if one.is_forked}
-        fresh = {hunt.side_of(one.outcome) for one in runs if not one.is_forked}
-        return bool(forked and fresh and forked != fresh)
+        helped = {hunt.side_of(one.outcome) for one in runs if not one.is_plain}
+        plain = {hunt.side_of(one.outcome) for one in runs if one.is_plain}
+        return bool(helped and plain and helped != plain)
+
+    def traced_only(self, hunt: Hunt) -> str:
+        """Return who alone has shown what is hunted, if that was looked on; else nothing."""
+        shown = [(name, one) for name, runs in self.items() for one in runs]
+        hunted = [(name, one.is_traced) for name, one in shown if hunt.is_it(one.outcome)]
+        return hunted[0][0] if hunted and all(is_traced for _, is_traced in hunted) else ""
 
     def teach(self, search: LineSearch, places: Mapping[str, int], hunt: Hunt) -> None:
         """Let a search learn all of it; a fork that failed otherwise tells nothing."""
@@ -81,8 +102,8 @@ class Sightings(dict[str, list[Seen]]):
         return sum(every) / len(every) if every else 0.0
 
     def shown(self, hunt: Hunt, candidate: str, side: Side) -> Outcome | None:
-        """Return an outcome of a candidate on that side of the change; rather of a fresh run."""
-        runs = sorted(self.get(candidate, ()), key=lambda one: one.is_forked)
+        """Return an outcome of a candidate on that side of the change; rather of a plain run."""
+        runs = sorted(self.get(candidate, ()), key=lambda one: not one.is_plain)
         outcomes = [one.outcome for one in runs]
         return next((one for one in outcomes if hunt.side_of(one) is side), None)
 

@@ -11,6 +11,7 @@ from relaunch.history.prior import weights_on_line
 from relaunch.jsontext import dumps, loads
 from relaunch.proc.workers import Worker
 from relaunch.record import Record
+from relaunch.textfile import read_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from relaunch.history.line import Commit
     from relaunch.history.repository import Repository
     from relaunch.journal.searches import Search
-    from relaunch.session.bisect.oracle import Oracle
-    from relaunch.trial.place.checkout import Checkout
 
 _BLAME_S = 30.0
 """What reading the history of the lines that ran may take, for each end."""
@@ -38,31 +37,24 @@ class Did(Record):
 
 
 class Weigher:
-    """A worker that runs both ends once more, traced, and then reads who changed what ran."""
+    """A worker that reads who changed what ran at both ends."""
 
     def __init__(
         self,
         repo: Repository,
-        oracle: Oracle,
-        checkout: Checkout,
         line: tuple[str, Sequence[Commit]],
         did: Did,
         book: Search,
     ) -> None:
         """Begin; what comes of it is kept with the search."""
         start, commits = line
-        folder = os.path.join(book.path, f"traced-{os.getpid()}")
-        self._checkout = checkout
         self._book = book
         self.size = len(commits)
 
-        def work(marker: str) -> bytes:
-            runs = [
-                oracle.executed(checkout, end, os.path.join(folder, name), marker)
-                for name, end in (("new", commits[-1].id), ("old", start))
-            ]
-            found = _weighed(repo, start, commits, did, runs[0], runs[1])
-            return dumps({**found, "files": sorted({*runs[0]})}).encode("ascii")
+        def work(_: str) -> bytes:
+            ran_old, ran_new = executed(book, start), executed(book, commits[-1].id)
+            found = _weighed(repo, start, commits, did, ran_new, ran_old)
+            return dumps({**found, "files": sorted(ran_new)}).encode("ascii")
 
         self._worker: Worker | None = Worker(work)
 
@@ -84,7 +76,6 @@ class Weigher:
         if answer is None:
             return None
         self._worker = None
-        self._checkout.close()
         try:
             found = loads(answer.decode("ascii"))
         except ValueError:
@@ -93,11 +84,33 @@ class Weigher:
         return kept_weights(self._book, self.size)
 
     def close(self) -> None:
-        """End it, at once: ended by a signal, the run of one end would only let the next begin."""
+        """End it, at once: it only reads."""
         if self._worker is not None:
             self._worker.cancel(asked_s=0)
             self._worker = None
-            self._checkout.close()
+
+
+def executed(book: Search, candidate: str) -> dict[str, set[int]]:
+    """Return which lines of the project's functions ran in the traced run of a candidate."""
+    found: dict[str, set[int]] = {}
+    for probe in book.probes():
+        if probe["commit"] == candidate and probe.get("traced"):
+            found = read_executed(os.path.join(book.path, probe["folder"], "reports")) or found
+    return found
+
+
+def read_executed(folder: str) -> dict[str, set[int]]:
+    """Read what the processes of a traced run noted: files, relative to the top, and lines."""
+    found: dict[str, set[int]] = {}
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".executed")]
+    except FileNotFoundError:
+        return found
+    for name in names:
+        lines = read_if_there(os.path.join(folder, name)).split("\n")
+        for path, numbers in zip(lines[::2], lines[1::2], strict=False):
+            found.setdefault(path, set()).update(map(int, numbers.split()))
+    return found
 
 
 def kept_weights(book: Search, size: int) -> list[float] | None:

@@ -30,7 +30,6 @@ class Answers:
                 data = file.read()
         except FileNotFoundError:
             data = b""
-        self._is_cut = len(data) % _ROW
         for at in range(0, len(data) - _ROW + 1, _ROW):
             self._take(data[at : at + _ROW])
 
@@ -51,13 +50,24 @@ class Answers:
         """Write what waits."""
         self._written = time.monotonic()
         if self._waiting:
-            with open(self._path, "r+b" if self._is_cut else "ab") as file:
-                if self._is_cut:
-                    file.truncate(os.fstat(file.fileno()).st_size - self._is_cut)
-                    file.seek(0, os.SEEK_END)
-                    self._is_cut = 0
-                file.write(self._waiting)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                self._append(fd)
+            finally:
+                os.close(fd)
             self._waiting.clear()
+
+    def _append(self, fd: int) -> None:
+        """Write behind the last whole row; where not all fits, nothing of it stays."""
+        end = os.fstat(fd).st_size
+        end -= end % _ROW
+        done = 0
+        try:
+            while done < len(self._waiting):
+                done += os.pwrite(fd, self._waiting[done:], end + done)
+        except OSError:
+            os.ftruncate(fd, end)
+            raise
 
     def drop_forked(self) -> None:
         """Forget what forks showed: it does not hold."""

@@ -92,7 +92,7 @@ class Bundle:
         if used:
             self._write("requirements.txt", "".join(f"{one}\n" for one in used))
         python = {"PYTHON": recipe.argv[0]} if words.startswith('"${PYTHON') else {}
-        run = recipe.but(argv=("sh", "run.sh"), cwd=self.folder)
+        run = recipe.but(argv=("sh", "run.sh"), cwd=self.folder, config_set="")
         return run.but(env={**recipe.env, **python})
 
     def _inside(self, path: str) -> str:

@@ -25,7 +25,7 @@ from relaunch.session import facts
 from relaunch.session.bisect.forks import moved
 from relaunch.session.past import outcome_json, outcome_of
 from relaunch.session.shrinking.told import ARGS, STEPS
-from relaunch.trial.engine import World, judge, run_trial
+from relaunch.trial.engine import World, judge
 from relaunch.trial.launch.forks import Noted, read_noted
 from relaunch.trial.launch.held import Gone, Held, Spec
 from relaunch.trial.redact import forms
@@ -182,11 +182,12 @@ class Seat:
                 quiet=True,
             )
             began = time.monotonic()
-            outcome = run_trial(recipe, world, record=lambda *_: None).outcome
+            outcome, forked = place.run(recipe, world, fresh=job.fresh)
             noted = read_noted(place.reports, os.getpid()) if job.noting else None
             return dumps(
                 {
                     "outcome": outcome_json(outcome),
+                    "forked": forked,
                     "seconds": time.monotonic() - began,
                     "peak": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * _UNIT,
                     "noted": {**vars(noted)} if noted is not None else None,
@@ -249,9 +250,10 @@ class Seat:
         try:
             told = loads(answer.decode("ascii"))
             outcome, seconds, peak = outcome_of(told["outcome"]), told["seconds"], told["peak"]
-            noted = told["noted"]
+            noted, forked = told["noted"], told["forked"]
         except (ValueError, KeyError, TypeError):
             outcome, seconds, peak = Outcome(exit_code=125, not_started="the worker died"), 0.0, 0
+            forked = False
         if noted is not None:
             noted = Noted(
                 argv=tuple(noted["argv"]),
@@ -259,7 +261,7 @@ class Seat:
                 modules=tuple((name, kind, file) for name, kind, file in noted["modules"]),
             )
         return Ran(
-            job=job, outcome=outcome, forked=False, seconds=seconds, noted=noted, peak_bytes=peak
+            job=job, outcome=outcome, forked=forked, seconds=seconds, noted=noted, peak_bytes=peak
         )
 
     def _judged(self, end: End) -> Outcome:
@@ -326,6 +328,8 @@ class Crew:
         if any(markers := [marker for seat in self.seats for marker in seat.let_go()]):
             end_marked(*markers)
         if self.way == FRESH or self._noted is None:
+            for seat in self.seats:
+                seat.place.may_fork = False
             return
         try:
             for seat in self.seats:

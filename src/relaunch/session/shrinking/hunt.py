@@ -65,7 +65,8 @@ class Hunt:
         self.limit = Limit(
             timeout_s=given, memory_bytes=request.memory_bytes or 0, is_given=given is not None
         )
-        self.needs_tree = False
+        self._inputs: tuple[str, ...] = ()
+        """Files that are read besides those that a person named."""
         self._is_code = any(file.endswith(_CODE) for file in request.files)
 
     @property
@@ -86,7 +87,7 @@ class Hunt:
         if outcome.not_started or outcome.interrupted or self.hunted is None:
             return False
         if self._values is None:
-            self._values = quotes_of_input(self.hunted, self._request)
+            self._values = quotes_of_input(self.hunted, self._request, self._inputs)
         return alike(outcome.signature, self.hunted, is_code=self._is_code, values=self._values)
 
     # --- trials of the journal

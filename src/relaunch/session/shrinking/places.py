@@ -14,6 +14,7 @@ from relaunch.errors import UsageError
 from relaunch.session.growing.sized import filled, names_file
 from relaunch.session.shrinking.steps import find
 from relaunch.session.shrinking.told import ARGS, ENV, STEPS
+from relaunch.trial.engine import run_trial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from relaunch.journal.snapshot.frozen import FrozenCopy
+    from relaunch.outcome import Outcome
     from relaunch.recipe import Recipe
     from relaunch.search.shrink.model import Model
     from relaunch.session.project import Project
     from relaunch.session.shrinking.told import Request
+    from relaunch.trial.engine import World
 
     Parts = Mapping[str, Model]
 
@@ -54,6 +57,8 @@ class Place:
         self.paths = self._paths()
         self._original = {name: model.key for name, model in original.items()}
         self._there: dict[str, bytes] = {}
+        self.may_fork = True
+        """What forks show is still believed."""
 
     def _paths(self) -> dict[str, str]:
         found = {}
@@ -132,6 +137,10 @@ class Place:
             variables: Any = parts[ENV]
             return {**variables.variables, **self.env}
         return {**base, **with_parts(self.recipe, parts, 0).env, **self.env}
+
+    def run(self, recipe: Recipe, world: World, *, fresh: bool) -> tuple[Outcome, bool]:
+        """Run an attempt; returns what came of it, and whether it was forked, not `fresh`."""
+        return run_trial(recipe, world, record=lambda *_: None).outcome, False
 
     @property
     def stdin(self) -> str:
@@ -251,7 +260,12 @@ def _is_run(words: tuple[str, ...], file: str, cwd: str) -> bool:
 
 
 def copies(
-    folder: str, request: Request, original: Parts, project: Project, count: int
+    folder: str,
+    request: Request,
+    original: Parts,
+    project: Project,
+    count: int,
+    kind: type[TreePlace] = TreePlace,
 ) -> list[Place]:
     """Make so many places with a copy of the tree each."""
     from relaunch.journal.snapshot.frozen import frozen_copy
@@ -265,5 +279,5 @@ def copies(
     for number in range(count):
         copy = frozen_copy(project.home, code)
         path = os.path.join(folder, str(number))
-        found.append(TreePlace(path, request, original, project, copy))
+        found.append(kind(path, request, original, project, copy))
     return found

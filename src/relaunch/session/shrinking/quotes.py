@@ -11,7 +11,7 @@ from relaunch.trial.signature.alike import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from relaunch.outcome import Signature
     from relaunch.session.shrinking.told import Request
@@ -20,12 +20,14 @@ _WASHED = re.compile(r"<[a-z]+>|\.\.\.")
 """What stands in a message for a number, a path and the like, and for what was left out."""
 
 
-def quotes_of_input(hunted: Signature, request: Request) -> frozenset[str]:
+def quotes_of_input(
+    hunted: Signature, request: Request, besides: Sequence[str] = ()
+) -> frozenset[str]:
     """Return those of the texts that a failure quotes which stand in the input, as whole words."""
     wanted = {one for one in quoted(hunted) if one}
     words = (*request.recipe.argv, *request.recipe.env.values())
     found = {one for one in wanted if any(_word(one).search(word.encode()) for word in words)}
-    for path in _files(request):
+    for path in (*_files(request), *besides):
         if wanted <= found:
             break
         found |= _in_file(path, wanted - found)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from relaunch.session.project import Project
 
-_PLAIN = ("args", "changing", "steps", "stdin", "bundle", "output", "jobs", "memory_bytes",
+_PLAIN = ("args", "changing", "steps", "stdin", "trial", "bundle", "output", "jobs", "memory_bytes",
           "fresh", "most_runs", "most_s")  # fmt: skip
 _LISTS = ("files", "also", "keep")
 
@@ -25,6 +25,7 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
         **{name: [*getattr(request, name)] for name in _LISTS},
         "variables": request.env,
         "exit_code": request.recipe.exit_code,
+        "set": request.recipe.config_set,
         **recipe_json(request.recipe, top),
     }
 
@@ -36,7 +37,8 @@ def last_search(project: Project) -> tuple[searches.Search, Request]:
         hint = "rl shrink data.jsonl -- python load.py data.jsonl"
         raise UsageError("there is no search yet", hint=hint)
     said = search.start["request"]
-    recipe = recipe_of(said, project.home.project).but(exit_code=said["exit_code"])
-    values = {name: said[name] for name in _PLAIN}
+    recipe = recipe_of(said, project.home.project)
+    recipe = recipe.but(exit_code=said["exit_code"], config_set=said.get("set", ""))
+    values = {name: said[name] for name in _PLAIN if name in said}
     values.update((name, tuple(said[name])) for name in _LISTS)
     return search, Request(recipe=recipe, env=said["variables"], **values)

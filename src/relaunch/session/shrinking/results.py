@@ -70,6 +70,11 @@ class Results:
                 return None
         return filled(recipe, {}, self.paths)
 
+    @property
+    def bundled(self) -> Mapping[str, str]:
+        """The small ones by the names under which the program reads them."""
+        return self.paths
+
     def written(self, parts: Parts) -> tuple[Written, ...]:
         """Say what there is."""
         return tuple(
@@ -100,9 +105,11 @@ def _put(model: Model, path: str) -> None:
         if os.path.isdir(temp):
             shutil.rmtree(path, ignore_errors=True)
         os.replace(temp, path)
-    except BaseException:
+    except BaseException as error:
         if os.path.isdir(temp):
             shutil.rmtree(temp, ignore_errors=True)
         elif os.path.exists(temp):
             os.unlink(temp)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror or str(error), path) from None
         raise

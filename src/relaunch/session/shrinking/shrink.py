@@ -17,34 +17,32 @@ from relaunch.proc.interrupts import Interrupts
 from relaunch.search.shrink.shrinking import Shrinking
 from relaunch.session import facts
 from relaunch.session.masks import REDACTED
-from relaunch.session.past import outcome_json
 from relaunch.session.repair import repair
 from relaunch.session.shrinking.answers import Answers
 from relaunch.session.shrinking.bundle import Bundle, check
 from relaunch.session.shrinking.crew import FRESH, Crew, Job
-from relaunch.session.shrinking.hunt import Hunt
-from relaunch.session.shrinking.parts import read_parts
-from relaunch.session.shrinking.places import Place, are_named, copies, with_parts
+from relaunch.session.shrinking.full_disk import check as check_room
+from relaunch.session.shrinking.full_disk import unwritten
+from relaunch.session.shrinking.gains import TICK_S, Gains, bytes_of
+from relaunch.session.shrinking.leftovers import KIND, SCRATCH, sweep
+from relaunch.session.shrinking.places import with_parts
 from relaunch.session.shrinking.remembered import request_json
-from relaunch.session.shrinking.results import Results
 from relaunch.session.shrinking.steps import find
-from relaunch.session.shrinking.told import Began, Found, Gained, Said, State
+from relaunch.session.shrinking.subject import subject_of
+from relaunch.session.shrinking.told import Began, Found, Said
 from relaunch.session.sitting import Sitting, Stopped
 from relaunch.trial.launch.held import LATE, OPEN, START
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from relaunch.outcome import Outcome
     from relaunch.search.shrink.model import Attempt
     from relaunch.session.project import Project
     from relaunch.session.shrinking.crew import Parts, Ran
+    from relaunch.session.shrinking.kept_call import KeptCall
     from relaunch.session.shrinking.told import Event, Request
 
-KIND = "shrink"
-_SCRATCH = "work"
-_TICK_S = 0.1
 _CONFIRM_S = 1.0
 """So long after a gain it is confirmed and written, though it is not half yet."""
 _CHECKS = 1
@@ -59,6 +57,43 @@ after each time that it did not hold at the end."""
 _LAST_S = 3.0
 _REFUTED = 8
 """So often a fork may be wrong before none is asked any more."""
+
+
+def shrink(
+    project: Project,
+    request: Request,
+    *,
+    tell: Callable[[Event], object],
+    resume: searches.Search | None = None,
+) -> tuple[searches.Search, Found]:
+    """Search, a kept call in the world of its trial; JournalError where nothing can be written."""
+    try:
+        return _shrink(project, request, tell, resume)
+    except OSError as error:
+        raise JournalError(unwritten(error), hint=f"df -h {project.home.journal}") from None
+
+
+def _shrink(
+    project: Project,
+    request: Request,
+    tell: Callable[[Event], object],
+    resume: searches.Search | None,
+) -> tuple[searches.Search, Found]:
+    if not request.trial:
+        search = Shrink(project, request, tell=tell, resume=resume)
+        return search.book, search.run()
+    from relaunch.session.replay import captures, in_its_world
+    from relaunch.session.shrinking.kept_call import find_call, known_call
+
+    def act(env: Mapping[str, str], roots: tuple[str, ...]) -> tuple[searches.Search, Found]:
+        if resume is None:
+            call = find_call(project, request, env, roots, tell)
+        else:
+            call = known_call(project, request, env, roots, resume)
+        search = Shrink(project, request, tell=tell, resume=resume, call=call)
+        return search.book, search.run()
+
+    return in_its_world(project, captures(project, request.trial)[0], act)
 
 
 class Asked:
@@ -85,6 +120,7 @@ class Shrink:
         *,
         tell: Callable[[Event], object],
         resume: searches.Search | None = None,
+        call: KeptCall | None = None,
     ) -> None:
         """Read the inputs and begin a search, or go on with one."""
         self.project = project
@@ -94,9 +130,8 @@ class Shrink:
         repair(project, tell=lambda _: None)
         if request.bundle:
             check(request.recipe.cwd, request.bundle)
-        self.original = read_parts(request)
-        self.results = Results(request, self.original)
-        self.hunt = Hunt(project, request, self.original, tell)
+        self._subject = subject = subject_of(project, request, tell, call)
+        self.original, self.results, self.hunt = subject.original, subject.results, subject.hunt
         if resume is None:
             self.hunt.first_trial()
         else:
@@ -124,11 +159,8 @@ class Shrink:
         self._checking: tuple[Job, Attempt] | None = None
         self._to_check: list[Attempt] = []
         self._is_doubtful = False
-        self._told_steps = 0
-        self._written_at = self._gained_at = self._told_at = time.monotonic()
-        self.history: list[tuple[int, int]] = [(0, _bytes(self.original))]
-        self._outcomes: dict[bytes, Outcome] = {}
-        """Of attempts that fail the same way, until they are taken."""
+        self._written_at = time.monotonic()
+        self._gains = Gains(self.original, self.book, tell)
         self._way_told = ""
         self._fork_s = 0.0
         self._last_trial = self._bundle = ""
@@ -143,43 +175,44 @@ class Shrink:
         for name, model in self.original.items():
             if how := getattr(model, "how", ""):
                 self.tell(Said(text=f"{name}: {how}"))
-        stopped = ""
-        self.crew = self._crew()
-        with self._interrupts:
-            try:
+        stopped = problem = ""
+        try:
+            self.crew = self._crew()
+            with self._interrupts:
                 try:
-                    self._prepare()
-                    self._drive()
-                except Stopped as stop:
-                    stopped = str(stop)
-                    self._settle_down()
+                    stopped = self._search()
+                    self.answers.flush()
                 except OSError as error:
-                    stopped = f"it cannot be written: {error.strerror or error}"
-                self._flush()
-            finally:
-                self.crew.close()
-                shutil.rmtree(os.path.join(self.book.path, _SCRATCH), ignore_errors=True)
-                self.book.release()
-        return self._found(self._held_parts(), stopped, self._last_trial if not stopped else "")
+                    stopped = problem = unwritten(error)
+                    self._keep_answers()
+                finally:
+                    self.crew.close()
+        finally:
+            shutil.rmtree(os.path.join(self.book.path, SCRATCH), ignore_errors=True)
+            self.book.release()
+        return self._found(self._held_parts(), stopped, problem)
 
-    def _flush(self) -> None:
+    def _search(self) -> str:
+        """Search; returns why it ended before it was done, if it did."""
+        try:
+            self._prepare()
+            self._drive()
+        except Stopped as stop:
+            self._settle_down()
+            return str(stop)
+        return ""
+
+    def _keep_answers(self) -> None:
+        """Keep what is known, if there is room for that at least."""
         try:
             self.answers.flush()
-        except OSError as error:
-            self.tell(Said(text=f"some answers are not kept: {error.strerror or error}"))
+        except OSError:
+            pass
 
     def _crew(self) -> Crew:
-        folder = os.path.join(self.book.path, _SCRATCH)
+        folder = os.path.join(self.book.path, SCRATCH)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        count = self.request.jobs + 1
-        places: list[Place]
-        if are_named(self.request) and not self.hunt.needs_tree:
-            places = [
-                Place(os.path.join(folder, str(number)), self.request, self.original)
-                for number in range(count)
-            ]
-        else:
-            places = copies(folder, self.request, self.original, self.project, count)
+        places = self._subject.places(folder, self.request.jobs + 1)
         redact = self.project.settings.record.redact
         return Crew(places, redact, self.project.home.project)
 
@@ -238,6 +271,8 @@ class Shrink:
     def _way(self) -> str:
         """Say how attempts are started."""
         crew, seconds = self.crew, _ms(self.hunt.seconds)
+        if self._subject.call:
+            return f"each attempt replays {self._subject.call} alone ({seconds})"
         if crew.way == FRESH:
             why = f": {crew.why_not}" if crew.why_not else ""
             return f"each attempt is a process of its own ({seconds}){why}"
@@ -311,7 +346,7 @@ class Shrink:
                 if self._is_settled():
                     return
                 continue
-            for ran in self._wait(_TICK_S):
+            for ran in self._wait(TICK_S):
                 self._learn(ran)
 
     def _launch(self) -> None:
@@ -329,7 +364,6 @@ class Shrink:
 
     def _start(self, job: Job, asked: Asked) -> None:
         self._asked[id(job)] = (job, asked)
-        self._fresh += self.crew.way == FRESH or job.fresh
         for lost in self.crew.start(job):
             self._again.append(self._asked.pop(id(lost)))
 
@@ -362,10 +396,13 @@ class Shrink:
             return
         _, asked = entry
         asked.seconds += ran.seconds
+        self._fresh += not (ran.forked or ran.job.guard)
         if ran.job.guard:
             is_taken = ran.outcome.passed
         else:
             is_taken = self.hunt.is_same(ran.outcome)
+            if not is_taken:
+                check_room(ran.outcome, self.hunt.hunted, self.request.recipe.cwd, self.book.path)
             asked.fresh += is_taken and not ran.forked
             if not is_taken:
                 asked.left -= 1
@@ -381,7 +418,7 @@ class Shrink:
                 self.crew.hold_no_more("forks show other failures than fresh processes")
                 self._tell_way()
         if is_taken and not ran.job.guard:
-            self._outcomes[asked.attempt.key] = ran.outcome
+            self._gains.fails_so(asked.attempt, ran.outcome)
         self._answer(asked, is_taken, forked=ran.forked and not ran.job.guard)
 
     def _next_question(self, ran: Ran, asked: Asked) -> Job | None:
@@ -436,8 +473,8 @@ class Shrink:
             return
         if steps == self._confirmed:
             return
-        held = _bytes(self._held_parts())
-        is_much = _bytes(self.engine.best) <= held / 2
+        held = bytes_of(self._held_parts())
+        is_much = bytes_of(self.engine.best) <= held / 2
         if is_much or time.monotonic() - self._written_at > _CONFIRM_S + 4 * self.hunt.seconds:
             job = Job(parts=self.engine.best, fresh=True)
             self._confirming = (job, steps)
@@ -478,10 +515,9 @@ class Shrink:
         for attempt in self.engine.accepted[good:]:
             self.answers.note(attempt.key, False, forked=False)
         self.engine.reject_since(good)
-        self._told_steps = min(self._told_steps, good)
         self._hold(good)
         self._sure = good
-        self.history.append((self._attempts, _bytes(self.engine.best)))
+        self._gains.back_to(good, self.engine.best, self._attempts)
         what = "1 step does" if steps - good == 1 else f"{steps - good} steps do"
         self.tell(Said(text=f"{what} not hold in a fresh process: taken back"))
 
@@ -495,17 +531,15 @@ class Shrink:
 
     def _hold(self, steps: int) -> None:
         """So many accepted steps hold: have them on the disk."""
-        is_new = steps != self._confirmed
-        self._confirmed = steps
+        before, self._confirmed = self._confirmed, steps
         self._written_at = time.monotonic()
-        if is_new:
-            self._write()
-
-    def _write(self) -> None:
+        if steps == before:
+            return
         try:
             self.results.write(self._held_parts())
-        except OSError as error:
-            raise Stopped(f"what was found cannot be written: {error.strerror or error}") from None
+        except OSError:
+            self._confirmed = before  # that is what lies there
+            raise
 
     def _held_parts(self) -> Parts:
         if not self._confirmed:
@@ -526,7 +560,7 @@ class Shrink:
         if self.engine.is_done:  # it goes the known way first
             return
         self._confirmed = min(self._confirmed, len(self.engine.accepted))
-        self._told_steps = len(self.engine.accepted)
+        self._gains.begin_at(len(self.engine.accepted))
         self.crew.next_way("a fork passes where a fresh process fails")
         self._await_held()
 
@@ -543,7 +577,7 @@ class Shrink:
         if is_sure:
             self._sure = steps
             self._hold(steps)
-            self._write()
+            self.results.write(self._held_parts())
             if not steps or self._is_last_trial_good():
                 self._make_bundle()
                 return True
@@ -577,7 +611,7 @@ class Shrink:
         env = self.results.env(parts) or recipe.env
         assert self.hunt.hunted is not None
         try:
-            run = bundle.write(recipe, self.results.paths, self.hunt.hunted, env, stdin)
+            run = bundle.write(recipe, self.results.bundled, self.hunt.hunted, env, stdin)
         except OSError as error:
             self.tell(Said(text=f"no bundle: {error.strerror or error}"))
             return
@@ -592,11 +626,8 @@ class Shrink:
         if steps == self._confirmed:
             return
         is_sure = self.crew.way == FRESH and not self._is_forked_since()
-        try:
-            if is_sure or self._holds_soon(self.engine.accepted[steps - 1].parts):
-                self._hold(steps)
-        except Stopped:  # the disk is full
-            pass
+        if is_sure or self._holds_soon(self.engine.accepted[steps - 1].parts):
+            self._hold(steps)
 
     def _holds_soon(self, parts: Parts) -> bool:
         """Confirm once more in the little time that a person waits after an interrupt."""
@@ -620,58 +651,14 @@ class Shrink:
         return self._before + self._started
 
     def _tell_gains(self) -> None:
-        steps = self.engine.accepted
-        if len(steps) == self._told_steps:
-            return
-        self._gained_at = time.monotonic()
-        for number in range(self._told_steps, len(steps)):
-            step = steps[number]
-            size = _bytes(step.parts)
-            self.history.append((self._attempts, size))
-            self._note(step, size)
-            self.tell(
-                Gained(
-                    bytes=size,
-                    of=_bytes(self.original),
-                    attempts=self._attempts,
-                    seconds=self.sitting.spent_s,
-                    what=step.what,
-                    part=step.changed,
-                )
-            )
-        self._told_steps = len(steps)
-
-    def _note(self, step: Attempt, size: int) -> None:
-        """Remember a gain, for who looks back."""
-        if step.key not in self._outcomes:
-            return
-        outcome = self._outcomes.pop(step.key)
-        self.book.note(
-            {
-                "bytes": size,
-                "what": f"{step.changed}: {step.what}",
-                "attempts": self._attempts,
-                "outcome": outcome_json(outcome),
-            }
-        )
+        self._gains.tell_new(self.engine.accepted, self._attempts, self.sitting.spent_s)
 
     def _tell_state(self) -> None:
-        now = time.monotonic()
-        if now - self._told_at < _TICK_S:
-            return
-        self._told_at = now
-        self.tell(
-            State(
-                bytes=_bytes(self.engine.best),
-                of=_bytes(self.original),
-                attempts=self._attempts,
-                seconds=now - self._loop_began,
-                trying=self.engine.progress.place,
-                idle_s=now - self._gained_at,
-            )
-        )
+        seconds = time.monotonic() - self._loop_began
+        trying = self.engine.progress.place
+        self._gains.tell_state(self.engine.best, self._attempts, seconds, trying)
 
-    def _found(self, parts: Parts, stopped: str, last: str) -> Found:
+    def _found(self, parts: Parts, stopped: str, problem: str) -> Found:
         assert self.hunt.hunted is not None
         recipe = with_parts(self.request.recipe, parts, self.request.changing)
         small = self.results.command(recipe) if self._confirmed else recipe
@@ -690,11 +677,13 @@ class Shrink:
             way=self._way_told,
             rate=self.hunt.rate,
             first_trial=self.hunt.trial,
-            last_trial=last,
+            last_trial=self._last_trial if not stopped else "",
             bundle=self._bundle,
             is_bundle_good=self._is_bundle_good,
+            config_set=(small or recipe).config_set,
             stopped=stopped,
-            history=tuple(self.history),
+            problem=problem,
+            history=tuple(self._gains.history),
         )
 
     def _shown_env(self, parts: Parts) -> dict[str, str] | None:
@@ -709,27 +698,5 @@ class Shrink:
         }
 
 
-def _bytes(parts: Parts) -> int:
-    return sum(model.bytes for model in parts.values())
-
-
 def _ms(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
-
-
-def sweep(home: str) -> None:
-    """Remove what searches that were killed left: places in which they ran."""
-    for number in searches.numbers(home):
-        try:
-            search = searches.load(home, number)
-        except JournalError:
-            continue
-        scratch = os.path.join(search.path, _SCRATCH)
-        if search.start.get("kind") != KIND or not os.path.isdir(scratch):
-            continue
-        try:
-            search.hold()
-        except JournalError:  # it runs
-            continue
-        shutil.rmtree(scratch, ignore_errors=True)
-        search.release()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from relaunch.recipe import Recipe
     from relaunch.search.shrink.model import Model
 
-ARGS, ENV, STEPS = "the options", "the variables", "the steps"
+ARGS, ENV, STEPS, CALL = "the options", "the variables", "the steps", "the call"
 """Parts that are no files."""
 
 
@@ -32,6 +32,8 @@ class Request(Record):
     """Also the number of its steps."""
     stdin: bool = False
     """The first file is read from standard input."""
+    trial: str = ""
+    """The kept call of this trial, and nothing else."""
     also: tuple[str, ...] = ()
     """Shell lines that must still pass with what is taken."""
     keep: tuple[str, ...] = ()
@@ -134,8 +136,12 @@ class Found(Record):
     bundle: str = ""
     is_bundle_good: bool = False
     """What is in the bundle fails the same way."""
+    config_set: str = ""
+    """The set that was made, if one was; the command is run with it."""
     stopped: str = ""
     """Why it ended before it was done."""
+    problem: str = ""
+    """What could not be written, if that is why it ended."""
     history: tuple[tuple[int, int], ...] = ()
     """Attempts and bytes, after each gain."""
 

@@ -60,12 +60,18 @@ def _stated(cls: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     made = {}
     for name, value in data.items():
         number = isinstance(value, (int, list)) and not isinstance(value, bool)
-        if name not in fields and number and kind_of(name) not in ("", "id", "index"):
+        computed = number and kind_of(name) not in ("", "id", "index") and name != "num_classes"
+        if name not in fields and computed and not _settable(cls, name):
             continue
         if name in ("out_features", "stage_names") and data.get("out_indices") is not None:
             continue  # the names of what out_indices says by number
         made[name] = _stated_part(name, value)
     return made
+
+
+def _settable(cls: Any, name: str) -> bool:
+    """Tell whether a class hands a number on to its parts, so that it must be told."""
+    return getattr(getattr(cls, name, None), "fset", None) is not None
 
 
 def _stated_part(name: str, value: Any) -> Any:
@@ -265,7 +271,13 @@ def _generate(model: Any, given: Mapping[str, Any]) -> None:
     )
     if getattr(model.config, "is_encoder_decoder", False) and start == (None, None, None):
         kept["decoder_start_token_id"] = 0  # a default configuration need not have one
-    model.generate(**kept, max_new_tokens=3, do_sample=False)
+    try:
+        model.generate(**kept, max_new_tokens=3, do_sample=False)
+    except ValueError as error:
+        if "Input length of input_ids" not in str(error):
+            raise
+        kept["input_ids"] = kept["input_ids"][:, :4]  # it knows by itself how long texts become
+        model.generate(**kept, max_new_tokens=3, do_sample=False)
 
 
 def _reload(model: Any, given: Mapping[str, Any]) -> None:

@@ -118,6 +118,14 @@ class Facts:
         if ratios:  # the smallest copy of the picture must still have a patch
             side = round(self.config.patch_size / min(ratios))
             return channels, side, side
+        sizes = self._sizes()
+        small = [one for one in sizes if max(one) <= 256]  # one that stayed big is of another part
+        high, wide = [*small, *sizes, (64, 64)][0]
+        return channels, high, wide
+
+    def _sizes(self) -> list[tuple[int, int]]:
+        """Return every size of a picture that is told, that of the vision part first."""
+        found = []
         for part in sorted(
             self.parts, key=lambda p: not re.search("ision|Hiera", type(p).__name__)
         ):
@@ -126,10 +134,10 @@ class Facts:
                 if isinstance(size, dict):
                     size = [size.get("height") or size.get("shortest_edge"), size.get("width")]
                 if isinstance(size, (list, tuple)) and size and isinstance(size[0], int):
-                    return channels, size[0], size[-1] or size[0]
-                if isinstance(size, int) and size > 1:
-                    return channels, size, size
-        return channels, 64, 64
+                    found.append((size[0], size[-1] or size[0]))
+                elif isinstance(size, int) and size > 1:
+                    found.append((size, size))
+        return found
 
 
 _PLACES = ("spatial_shapes", "pixel_position_ids", "grid_thw", "image_grid_thw", "target_sizes",
@@ -261,6 +269,8 @@ _MADE: dict[str, Callable[[Facts], list[Any]]] = {
     "encoder_outputs": lambda f: [(one,) for one in _embeds(f)],
     "grid_thw": _grid,
     "image_grid_thw": _grid,
+    "merge_sizes": lambda f: [f.torch.tensor([2] * _BATCH)],
+    "image_merge_sizes": lambda f: [f.torch.tensor([2] * _BATCH)],
     "image_sizes": lambda f: [f.torch.tensor([list(f.image()[1:])] * _BATCH)],
     "patch_attention_mask": lambda f: [f.torch.ones(_BATCH, 4, 4, dtype=f.torch.bool)],
     "token_type_ids": lambda f: [_pick(f, _BATCH, f.length, most=1)],

@@ -9,7 +9,7 @@ _KINDS = (
     ("", r"window_size.*|(max|min)_depth|temperature_.*|keypoint_decoder_dim"),
     ("", r"backbone_feature_sizes|return_idx"),
     ("", r"window_positional.*|look_(ahead|backward)_layers|.*fixing_codes|image_embedding_size"),
-    ("", r"max_window_layers|median_filter_width"),
+    ("", r"max_window_layers|median_filter_width|max_2d_position_embeddings"),
     ("", r"encode_proj_layers|iou_head_depth|subsample_layers"),
     ("", r"num_(adapter|pooler)_layers|aligner_num_add_layers|num_random_blocks|index_topk_blocks"),
     ("index", r".*(indexes|indices|layer_ids?|hook_ids|attn_idxs)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 
@@ -36,8 +37,11 @@ class _Search:
         self.ends = time.process_time() + seconds  # a busy machine is no reason to give up
         self.tries = 0
 
+    def left(self) -> float:
+        return self.ends - time.process_time()
+
     def over(self) -> bool:
-        return self.tries >= MOST_TRIES or time.process_time() > self.ends
+        return self.tries >= MOST_TRIES or self.left() < 0
 
     def try_(self, changes: list[Change]) -> Try:
         self.tries += 1
@@ -56,12 +60,19 @@ def find(
     search = _Search(config, attempt, seconds)
     best: Found | None = None
     first = ""
+    hopeless: set[str] = set()
     for level in LEVELS:
         changes = shrink(config, level.but(vocab=vocab) if vocab else level, ids)
         tried = search.try_(changes)
         first = first or tried.error
-        if tried.stage != "ok":
+        if tried.stage == "big" and level is LEVELS[-1]:
+            changes, tried = _smaller(search, changes, tried)
+        said = re.sub(r"\d+", "0", tried.error)
+        if tried.stage not in ("ok", "big") and said not in hopeless:
+            left = search.left()
             changes, tried = _repaired(search, changes, tried)
+            if tried.stage != "ok" and search.left() < left / 2:
+                hopeless.add(said)  # what took so long is not tried again
         if tried.stage == "ok" and tried.bytes > MOST_BYTES and level is LEVELS[-1]:
             changes, tried = _smaller(search, changes, tried)
         found = Found(changes=changes, tried=tried, tries=search.tries, first=first)
@@ -79,6 +90,8 @@ def _rank(found: Found) -> tuple[int, float]:
 
 def _repaired(search: _Search, changes: list[Change], tried: Try) -> tuple[list[Change], Try]:
     """Go on while a step brings the model further, each step a single change or two."""
+    if tried.error.startswith("ImportError"):
+        return changes, tried  # no number helps where a package is missing
     for _ in range(4):
         step = _step(search, changes, tried)
         if step is None:
@@ -154,6 +167,13 @@ def _sections(
 
 def _flags(config: Mapping[str, Any], changes: list[Change], error: str) -> Iterator[list[Change]]:
     """Yield a switch turned as the complaint asks: `is_decoder=True`."""
+    now = {one.path: one.new for one in changes}
+    for name, word in re.findall(r"requires (?:`?\w+`? )?`?(\w+)\s?={1,2}\s?(\d+)\b", error):
+        for path, part in parts(config):
+            place = (*path, name)
+            if name in part and now.get(place, part[name]) != int(word):
+                rest = [one for one in changes if one.path != place]
+                yield [*rest, Change(path=place, old=part[name], new=int(word))]
     for name, word in re.findall(r"(\w+)\s?=\s?(True|False)", error):
         if type(config.get(name)) is bool and config[name] != (word == "True"):
             yield [*changes, Change(path=(name,), old=config[name], new=word == "True")]
@@ -175,7 +195,7 @@ def _filled(config: Mapping[str, Any], changes: list[Change], error: str) -> Ite
     if not any(word in error for word in ("NoneType", "KeyError", "get_seq_length", "empty()")):
         return
     fill = {
-        "vocab": 500, "headdim": 8, "top": 2, "experts": 4, "shared": 1, "heads": 4, "kv": 2,
+        "vocab": 500, "headdim": 8, "top": 2, "experts": 4, "shared": 1, "heads": 4, "kv": 1,
         "width": 32, "inner": 64, "rank": 8, "layers": 2, "groups": 1, "index": [1],
         "id": 1,
     }  # fmt: skip
@@ -191,6 +211,8 @@ def _filled(config: Mapping[str, Any], changes: list[Change], error: str) -> Ite
                 found.append(Change(path=place, old=None, new=[of_layer] * layers))
             elif value is None and kind_of(name) in fill and name != "cross_attention_hidden_size":
                 found.append(Change(path=place, old=None, new=fill[kind_of(name)]))
+            elif value is None and name.endswith(("_budget", "_compress_ratio")):
+                found.append(Change(path=place, old=None, new=16 if name[-1] == "t" else 4))
             elif isinstance(value, list) and len({*map(str, value)}) == 1 and len(value) > 1:
                 other = {"linear_attention": "full_attention", "mamba": "attention"}
                 if value[0] in other:
@@ -201,11 +223,24 @@ def _filled(config: Mapping[str, Any], changes: list[Change], error: str) -> Ite
                 rope = {"rope_type": "default", "rope_theta": 10000.0}
                 made_rope = {missing[1]: rope} if missing else rope
                 found.append(Change(path=place, old={}, new=made_rope))
+    yield from _together(changes, found)
     for one in found:
         yield [*(two for two in changes if two.path != one.path), one]
     if len(found) > 1:
         taken = {one.path for one in found}
         yield [*(two for two in changes if two.path not in taken), *found]
+
+
+def _together(changes: list[Change], found: list[Change]) -> Iterator[list[Change]]:
+    """Yield open fields with the same first word filled at once: `indexer_n_heads`, ..."""
+    groups: dict[tuple[str, ...], list[Change]] = {}
+    for one in found:
+        word = one.path[-1].partition("_")[0]
+        groups.setdefault((*one.path[:-1], word), []).append(one)
+    for group in groups.values():
+        if len(group) > 2:
+            taken = {one.path for one in group}
+            yield [*(two for two in changes if two.path not in taken), *group]
 
 
 def _all_stages(
@@ -219,6 +254,26 @@ def _all_stages(
         if is_ints(stages) and is_ints(taken) and len(stages) == times != len(taken):
             every = list(range(1, len(stages) + 1))
             yield [*changes, Change(path=(*path, "out_indices"), old=taken, new=every)]
+    if times:
+        yield from _stages_of_the_head(config, changes)
+
+
+def _stages_of_the_head(
+    config: Mapping[str, Any], changes: list[Change]
+) -> Iterator[list[Change]]:
+    """Yield every stage taken out, where a head has a list with a width for each of them."""
+    now = {one.path: one.new for one in changes}
+    for path, part in parts(config):
+        widths = now.get((*path, "stage_out_channels"), part.get("stage_out_channels"))
+        if not path or not is_ints(widths):
+            continue
+        head = dict(parts(config))[path[:-1]]
+        for name, value in head.items():
+            if not (is_ints(value) and kind_of(name) == "width" and len(value) == len(widths)):
+                continue
+            places = {(*path[:-1], name): widths, (*path, "out_indices"): [*range(1, len(widths) + 1)]}
+            rest = [one for one in changes if one.path not in places]
+            yield [*rest, *(Change(path=p, old=None, new=new) for p, new in places.items())]
 
 
 def _lists(config: Mapping[str, Any], changes: list[Change], error: str) -> Iterator[list[Change]]:
@@ -300,12 +355,12 @@ def _numbers(text: str) -> list[int]:
 
 def _smaller(search: _Search, changes: list[Change], tried: Try) -> tuple[list[Change], Try]:
     """Shrink what the biggest weights are made of, whatever its name."""
-    for _ in range(8):
+    for _ in range(16):
         if search.over() or tried.bytes <= MOST_BYTES:
             break
         for next_ in _less(search.config, changes, tried.model):
             made = search.try_(next_)
-            if made.stage == "ok" and made.bytes < tried.bytes:
+            if made.reached >= tried.reached and 0 < made.bytes < tried.bytes:
                 changes, tried = next_, made
                 break
             if search.over():
@@ -330,12 +385,18 @@ def _less(config: Mapping[str, Any], changes: list[Change], model: Any) -> Itera
     for side in sides:
         if side < 16:
             continue
+        root = math.isqrt(side)
         for path, part in parts(config):
+            patch = now.get((*path, "patch_size"), part.get("patch_size"))
             for name, value in part.items():
                 place = (*path, name)
                 current = now.get(place, value)
-                if type(current) is int and side - 3 <= current <= side + 3:
-                    made: Any = max(8, current // 4)
+                if type(current) is int and root * root == side and root >= 16 and (
+                    current == root or (type(patch) is int and current == root * patch)
+                ):  # a row for each pixel or patch
+                    made: Any = current // 4
+                elif type(current) is int and side - 3 <= current <= side + 3:
+                    made = max(8, current // 4)
                 elif (
                     type(current) is int
                     and name not in ("vocab_size",)

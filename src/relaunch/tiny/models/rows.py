@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from relaunch.tiny.models.kinds import Kind
 
 
-def all_rows(path: str, *, seconds: float, only: list[str], failed: bool) -> None:
-    """Make every row that the file does not have yet, and add it there."""
+def all_rows(
+    path: str, *, seconds: float, only: list[str], failed: bool, jobs: int = 1
+) -> None:
+    """Make every row that the file does not have yet, and add it there; `jobs` at a time."""
     quiet()
     _warm()
     known = read_rows(path)
+    waiting = []
     for kind in kinds.installed():
         name = f"{kind.model_type} {kind.cls}"
         before = known.get(name)
@@ -34,12 +37,31 @@ def all_rows(path: str, *, seconds: float, only: list[str], failed: bool) -> Non
             continue
         if before is not None and not (failed and not passed(before)) and not only:
             continue
+        waiting.append(kind)
+    workers = []
+    for at in range(1, max(jobs, 1)):
+        pid = os.fork()
+        if not pid:
+            try:
+                _rows_of(waiting[at::jobs], path, seconds)
+            finally:
+                os._exit(0)
+        workers.append(pid)
+    _rows_of(waiting[:: max(jobs, 1)], path, seconds)
+    for pid in workers:
+        os.waitpid(pid, 0)
+
+
+def _rows_of(wanted: list[Kind], path: str, seconds: float) -> None:
+    for kind in wanted:
         row = _in_a_fork(kind, seconds)
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
         mark = "ok" if passed(row) else f"{row['stage']}: {why(row)}"
-        sys.stdout.write(f"{name}  {'+'.join(row['families'])}  {mark}\n")
-        sys.stdout.flush()
+        told = f"{kind.model_type} {kind.cls}  {'+'.join(row['families'])}  {mark}\n"
+        for name, text in ((path, json.dumps(row) + "\n"), ("", told)):
+            place = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666) if name else 1
+            os.write(place, text.encode())  # whole lines: others write there too
+            if name:
+                os.close(place)
 
 
 def read_rows(path: str) -> dict[str, dict[str, Any]]:
@@ -127,17 +149,26 @@ def _in_a_fork(kind: Kind, seconds: float) -> dict[str, Any]:
         data += block
     os.close(near)
     os.kill(pid, signal.SIGKILL)
-    ended = os.wait4(pid, 0)[2]
+    _, status, ended = os.wait4(pid, 0)
     took = round(time.monotonic() - began, 1)
     used = round(ended.ru_utime + ended.ru_stime, 1)
     if data:
         return {**json.loads(data), "seconds": took, "cpu_seconds": used}
-    stage = "out of time" if used >= seconds - 0.5 or took >= 12 * seconds else "crashed"
+    late = status == signal.SIGXCPU or used >= seconds - 0.5 or took >= 12 * seconds
+    stage = "out of time" if late else "crashed"
+    error = f"{seconds:g} s of CPU were not enough" if late else _ending(status)
     known = [*kind.families] or ["other"]
     return {
         "type": kind.model_type, "class": kind.cls, "families": known, "stage": stage,
-        "error": "", "seconds": took,
+        "error": error, "seconds": took,
     }  # fmt: skip
+
+
+def _ending(status: int) -> str:
+    """Say how a process ended that said nothing itself."""
+    if os.WIFSIGNALED(status):
+        return f"its process was ended by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"its process ended with {os.WEXITSTATUS(status)}"
 
 
 def one_row(kind: Kind, seconds: float) -> dict[str, Any]:

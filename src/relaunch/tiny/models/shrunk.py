@@ -479,7 +479,9 @@ class _Part:
                 self.new[name] = min(self.part.get(name) or 1, int(2 * wider))
         self._global_blocks()
         if "block_configs" in self.part and type(self.part.get("scale")) is float:
-            self.new["scale"] = self.level.base / 80
+            self.new["scale"] = 1.0  # the widths themselves are small
+            if type(self.part.get("divisor")) is int:
+                self.new["divisor"] = self.level.base
         labels = self.part.get("id2label")
         if isinstance(labels, dict) and len(labels) > 64:
             self.new["id2label"] = dict(list(labels.items())[:8])

@@ -188,7 +188,7 @@ def load(request: dict[str, Any]) -> dict[str, Any]:
 def _rows(request: dict[str, Any]) -> dict[str, Any]:
     rows.all_rows(
         request["file"], seconds=float(request["seconds"]), only=request.get("only") or [],
-        failed=bool(request.get("failed")),
+        failed=bool(request.get("failed")), jobs=int(request.get("jobs") or 1),
     )  # fmt: skip
     return {}
 

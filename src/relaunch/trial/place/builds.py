@@ -78,12 +78,9 @@ class Builds:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         return Lock(os.path.join(self.folder, f"{key}.lock"))
 
-    def find(self, key: str, tree: str, *, anywhere: bool = False) -> Made | None:
-        """Return what is kept for a key; `anywhere`: also what names another checkout."""
-        names = [key, f"{key}@{_digest(tree)}"]
-        if anywhere:
-            names += [name for name in _listed(self.folder) if name.startswith(f"{key}@")]
-        for name in names:
+    def find(self, key: str, tree: str) -> Made | None:
+        """Return what is kept for a key: what names no checkout, or this one."""
+        for name in (key, f"{key}@{_digest(tree)}"):
             path = os.path.join(self.folder, name)
             try:
                 told = loads(read_if_there(os.path.join(path, "made.json")))

@@ -180,10 +180,11 @@ class Captured(Pickled):
         with open(os.path.join(path, "memory"), "wb") as file:
             file.write(memory)
         frames = [
-            {**one, "kept": one["kept"] and at == self.call.frame}
+            {**one, "kept": True, "bytes": len(self.data)}
+            if at == self.call.frame
+            else {**one, "kept": False, "bytes": 0}
             for at, one in enumerate(facts["frames"])
         ]
-        frames[self.call.frame]["bytes"] = len(self.data)
         facts.update(frames=frames, memory=table, memory_bytes=len(memory), bytes=self.bytes)
         with open(os.path.join(path, "facts.json"), "w", encoding="ascii") as text:
             json.dump(facts, text)
