@@ -34,6 +34,8 @@ class Benchmark:
     quick_rounds: int
     takes_clones: bool = False
     """`--clones` names a folder with real projects."""
+    takes_cases: bool = False
+    """`--cases` names a folder with cases, `--limit` says how long each contestant may take."""
 
     def main(self) -> int:
         """Measure, print, and say by the exit code whether all could be measured."""
@@ -78,6 +80,11 @@ class Benchmark:
         )
         if self.takes_clones:
             parser.add_argument("--clones", metavar="FOLDER", help="with clones of real projects")
+        if self.takes_cases:
+            parser.add_argument("--cases", metavar="FOLDER", help="with real failures")
+            parser.add_argument(
+                "--limit", metavar="S", type=int, help="seconds for each contestant"
+            )
         options = parser.parse_args()
         if options.write and (options.only or options.rl):
             parser.error("--write takes a whole run of the checkout")
@@ -92,7 +99,9 @@ class Benchmark:
             work=work,
             rounds=options.rounds or (self.quick_rounds if options.quick else self.rounds),
             quick=options.quick,
-            clones=Path(options.clones) if getattr(options, "clones", None) else None,
+            clones=_folder(options, "clones"),
+            cases=_folder(options, "cases"),
+            limit_s=getattr(options, "limit", None),
         )
 
     def _measure(self, name: str, run: Run) -> Table:
@@ -111,6 +120,11 @@ class Benchmark:
         lines = "".join(f"- {fact}\n" for fact in facts)
         texts = "\n".join(table.text() for table in tables)
         return f"{head}{lines}\n{_summary(met)}.\n\n{texts}"
+
+
+def _folder(options: argparse.Namespace, name: str) -> Path | None:
+    given = getattr(options, name, None)
+    return Path(given).resolve() if given else None
 
 
 def _summary(met: list[Met]) -> str:

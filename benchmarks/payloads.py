@@ -25,10 +25,15 @@ class Payload:
     make: Callable[[random.Random], bytes]
     oracle: str
     """The body of `is_bad(data)`, which returns whether it still fails."""
+    imports: str = _IMPORTS
+    packages: tuple[str, ...] = ()
+    """What must be installed for it."""
 
     @property
     def slug(self) -> str:
         """Name it as a folder."""
+        if self.packages:
+            return self.packages[0].partition("=")[0]
         return self.file.partition(".")[2] if self.name != "deep JSON" else "deep"
 
     def write(self, folder: Path) -> None:
@@ -37,7 +42,7 @@ class Payload:
         (folder / self.file).write_bytes(self.make(random.Random(11)))
         body = "".join(f"    {line}\n" for line in self.oracle.strip().splitlines())
         program = (
-            f"{_IMPORTS}\ndef is_bad(data):\n{body}\n"
+            f"{self.imports}\ndef is_bad(data):\n{body}\n"
             "try:\n    found = is_bad(open(sys.argv[1], 'rb').read())\n"
             "except Exception:\n    found = False\nsys.exit(0 if found else 1)\n"
         )
@@ -91,11 +96,31 @@ def outer():
 """
 
 
-def _source(rng: random.Random) -> bytes:
-    folder = Path(json.__file__).parent.parent
-    parts = [(folder / f"{name}.py").read_text() for name in ("textwrap", "shlex", "bisect")]
-    parts.insert(1, _ODD)
-    return "\n\n".join(parts).encode()
+_LOUD = """\
+class Levels:
+    def scale(self, factor, loud=False):
+        for name in self.names:
+            if loud:
+                print *= factor
+        return factor
+"""
+_TIGHT = """\
+def chosen(names, default=None):
+    pick = names[0] if names else(lambda: default)
+    return pick
+"""
+
+
+def _source(planted: str, *modules: str) -> Callable[[random.Random], bytes]:
+    """Return what puts a few lines between modules of the standard library."""
+
+    def make(rng: random.Random) -> bytes:
+        folder = Path(json.__file__).parent.parent
+        parts = [(folder / f"{name}.py").read_text() for name in modules]
+        parts.insert(1, planted)
+        return "\n\n".join(parts).encode()
+
+    return make
 
 
 def _settings(rng: random.Random) -> bytes:
@@ -171,7 +196,7 @@ return any("\\n" in row["text"] and int(row["c"]) < 0 for row in rows)
     Payload(
         name="Python source",
         file="input.py",
-        make=_source,
+        make=_source(_ODD, "textwrap", "shlex", "bisect"),
         oracle="""
 import ast, symtable
 tree = ast.parse(data)
@@ -234,3 +259,33 @@ return any(isinstance(row["tags"], dict) and set in map(type, row["tags"].values
 """,
     ),
 )  # fmt: skip
+
+PACKAGES = (
+    Payload(
+        name="pyflakes 3.0.0",
+        file="input.py",
+        make=_source(_LOUD, "configparser", "textwrap", "shlex", "bisect"),
+        imports="import ast, sys\nimport pyflakes.checker\n",
+        packages=("pyflakes==3.0.0",),
+        oracle="""
+try:
+    pyflakes.checker.Checker(ast.parse(data))
+except AttributeError as error:
+    return "_pyflakes_parent" in str(error)
+""",
+    ),
+    Payload(
+        name="libcst 1.1.0, by its blanks",
+        file="input.py",
+        make=_source(_TIGHT, "textwrap", "shlex"),
+        imports="import sys\nimport libcst\n",
+        packages=("libcst==1.1.0",),
+        oracle="""
+try:
+    libcst.parse_module(data)
+except TypeError as error:
+    return "super(type, obj)" in str(error)
+""",
+    ),
+)
+"""Real failures of released packages."""

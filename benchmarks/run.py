@@ -25,6 +25,10 @@ class Run:
     quick: bool
     clones: Path | None = None
     """A folder with clones of real projects, where one was given."""
+    cases: Path | None = None
+    """A folder with failures of real projects, where one was given."""
+    limit_s: int | None = None
+    """How long each contestant may take, where that was given."""
     samples: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
 
     def keep(self, subject: str, costs: dict[str, Costs]) -> None:

@@ -8,33 +8,73 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import install
 from benchmarks.command import Benchmark
-from benchmarks.payloads import PAYLOADS, Payload
+from benchmarks.largefile import large
+from benchmarks.payloads import PACKAGES, PAYLOADS, Payload
+from benchmarks.reducers import TOOLS, Reducer
 from benchmarks.run import Run
 from benchmarks.spend import Unmeasured
 from benchmarks.table import Row, Table
 
-TOOLS = {
-    "shrinkray": ("shrinkray==26.4.14.0",),  # later ones build a language model
-    "picire": ("picire==21.8",),
-    "lithium": ("lithium-reducer==4.0.0",),
-    "pysource-minimize": ("pysource-minimize==0.10.1",),
-}
 OPEN_CASES = {
     "jsonl-arrow": ("input.jsonl", ("pyarrow==26.0.1",)),
     "orjson-depth": ("input.json", ("orjson==3.9.14",)),
     "tensor-cholesky": ("input.npy", ("numpy", "torch==2.13.0")),
     "config-trainargs": ("input.args", ("torch==2.13.0", "transformers==5.22.2", "accelerate")),
 }
-"""Folders below `--clones`, each with `oracle.py` and an input, or `generate.py` that makes it."""
-LIMIT_S, QUICK_S = 300, 20
+"""Folders below `--cases`, each with `oracle.py` and an input, or `generate.py` that makes it."""
+LIMIT_S, QUICK_S = 60, 20
+_RATE_S = 6
 _ENOUGH = 1.05
 """A tool that ends within this of the smallest has reached it."""
+_SLOW_START_S = 0.5
+_STARTS = 12
+_QUICKER, _FAR_QUICKER = 3.0, 10.0
+_LOOKS = 3
+_SHOWN = 200
+_MARK = "BENCH_SHRINK"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """An input that fails, in a folder with the program that says so."""
+
+    name: str
+    folder: Path
+    file: str
+    python: str
+
+    @property
+    def size(self) -> int:
+        """How large the input is."""
+        return (self.folder / self.file).stat().st_size
+
+    def is_bad(self, path: Path) -> bool:
+        """Ask the program in processes of its own: each must say so."""
+        began = time.monotonic()
+        for _ in range(_LOOKS):
+            if self._asked(path):
+                return False
+            if time.monotonic() - began > 1:
+                break
+        return True
+
+    def _asked(self, path: Path) -> int:
+        words = [self.python, str(self.folder / "oracle.py"), str(path)]
+        return subprocess.run(words, capture_output=True).returncode
+
+    def start_s(self) -> float:
+        """Return the CPU time of a run that finds nothing in its input: all of it is start-up."""
+        nothing = self.folder.parent / "nothing"
+        nothing.write_bytes(b"")
+        before = os.times()
+        self._asked(nothing)
+        after = os.times()
+        return sum(after[2:4]) - sum(before[2:4])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,124 +84,181 @@ class Ended:
     tool: str
     size: int
     seconds: float
+    attempts: int
     slipped: bool = False
     stopped: bool = False
-    attempts: int = 0
+    per_s: float = 0.0
+    left: bytes = b""
 
     def __str__(self) -> str:
         """Write it as a cell."""
         what = "slipped" if self.slipped else f"{self.size:,}"
-        return f"{what} / {self.seconds:.1f}{'+' if self.stopped else ''}"
+        late = "+" if self.stopped else ""
+        return f"{what} / {self.seconds:.1f}{late} ({self.attempts:,})"
 
 
-def made_up(payload: Payload) -> Callable[[Run], Table]:
-    """Return what gives each tool the same payload and the same program."""
+def made_up(run: Run) -> Table:
+    """Give each tool the same made-up payloads, and programs of the standard library alone."""
+    python = str(install.bare(run.python) / "python")
+    cases = [_written(run, one, python) for one in PAYLOADS]
+    return _compare(run, "made", "made-up payloads", cases)
 
-    def compare(run: Run) -> Table:
-        payload.write(run.work / payload.slug)
-        return _compare(run, payload.slug, [(payload.name, payload.slug, payload.file, run.python)])
 
-    return compare
+def packages(run: Run) -> Table:
+    """Do so with Python sources on which released packages fail."""
+    cases = []
+    for one in PACKAGES:
+        python = install.venv(f"case-{one.slug}", run.python, one.packages) / "python"
+        cases.append(_written(run, one, str(python)))
+    return _compare(run, "packages", "Python sources on which released packages fail", cases)
 
 
 def open_cases(run: Run) -> Table:
-    """Do so with real failures of released packages, from the folder of `--clones`."""
-    if run.clones is None:
-        raise Unmeasured("no folder with cases was given: --clones")
+    """Do so with real failures of released packages, from the folder of `--cases`."""
+    if run.cases is None:
+        raise Unmeasured("no folder with cases was given: --cases")
     found = []
-    for name, (file, packages) in OPEN_CASES.items():
-        if not (run.clones / name).is_dir():
+    for name, (file, wanted) in OPEN_CASES.items():
+        if not (run.cases / name).is_dir():
             continue
-        folder = run.work / name
-        shutil.copytree(run.clones / name, folder)
+        folder = run.work / name / "case"
+        shutil.copytree(run.cases / name, folder)
         for path in (folder, *folder.iterdir()):
             path.chmod(0o755)
-        python = str(install.venv(f"case-{name}", run.python, packages) / "python")
+        python = str(install.venv(f"case-{name}", run.python, wanted) / "python")
         if not (folder / file).exists():
             subprocess.run([python, "generate.py"], cwd=folder, check=True)
-        found.append((name, name, file, python))
-    return _compare(run, "open", found)
+        found.append(Case(name=name, folder=folder, file=file, python=python))
+    return _compare(run, "open", "real failures of released packages", found)
 
 
-def _compare(run: Run, title: str, cases: list[tuple[str, str, str, str]]) -> Table:
-    subprocess.run(["git", "init", "-q"], cwd=run.work, check=True)  # a journal of its own
-    limit = QUICK_S if run.quick else LIMIT_S
-    columns = ("case", "bytes", "rl", "rl, no forks", *TOOLS, "best peer")
-    table = Table(name=title, title=f"{title}: bytes left / seconds", columns=columns)
-    for name, inner, file, python in cases:
-        folder = run.work / inner
-        before = (folder / file).stat().st_size
-        ours = _rl(run, folder, file, python, limit)
-        plain = _rl(run, folder, file, python, limit, "--fresh")
-        peers = [_peer(tool, run, folder, file, python, limit) for tool in TOOLS]
-        good = [one for one in peers if one is not None and not one.slipped]
-        best = min(good, key=lambda one: (one.size, one.seconds), default=None)
-        cells = (name, f"{before:,}", str(ours), str(plain), *(str(one or "-") for one in peers))
-        ratio = ours.size / best.size if best is not None and not ours.slipped else None
-        cells = (*cells, best.tool if best else "-")
-        table.rows.append(Row(cells=cells, ratio=ratio, at_most=_ENOUGH))
-        table.rows.append(_quicker(name, ours, good))
-    table.notes.append(f"`+`: stopped after {limit} s. Seconds are wall time, with all of rl's.")
-    table.notes.append("`slipped`: what it left does not fail in the same way.")
+def _written(run: Run, payload: Payload, python: str) -> Case:
+    folder = run.work / payload.slug / "case"
+    payload.write(folder)
+    return Case(name=payload.name, folder=folder, file=payload.file, python=python)
+
+
+def _compare(run: Run, name: str, title: str, cases: list[Case]) -> Table:
+    given = run.limit_s or (QUICK_S if run.quick else LIMIT_S)
+    tools, missing = _installed(run)
+    columns = ("case", "bytes", "rl", *(tool.name for tool in TOOLS), "attempts/s, forks / none")
+    table = Table(name=name, title=f"{title}: bytes left / seconds (attempts)", columns=columns)
+    for case in cases:
+        print(f"- {case.name} ...", flush=True)
+        subprocess.run(["git", "init", "-q"], cwd=case.folder, check=True)  # a journal of its own
+        start_s = case.start_s()
+        limit = max(given, int(_STARTS * start_s))
+        try:
+            ours = _rl(run, case, limit)
+            plain = _rl(run, case, int(_RATE_S + 4 * start_s), "--fresh")
+        except Unmeasured as reason:
+            table.rows.append(Row(cells=(case.name,), unmeasured=str(reason)))
+            continue
+        peers = [
+            _peer(tools[one.name], case, limit) if one.name in tools else None for one in TOOLS
+        ]
+        for ended in (ours, *(one for one in peers if one is not None)):
+            shown = f": {ended.left!r}" if len(ended.left) <= _SHOWN else ""
+            print(f"  {ended.tool}: {ended}{shown}", flush=True)
+        _add_rows(table, case, start_s, ours, plain, peers)
+    table.notes += [
+        f"`+`: stopped after {given} s, or after {_STARTS} times the start if that is longer.",
+        "Seconds are wall time; who was stopped counts with those it had.",
+        "`slipped`: what it left does not fail in the same way, asked in processes of its own.",
+        f"Where a start takes {_SLOW_START_S:g} s of CPU time, {_FAR_QUICKER:g}x is promised.",
+        f"Attempts per second without forks are those of {_RATE_S} s and 4 starts.",
+        *missing,
+    ]
     return table
 
 
-def _quicker(name: str, ours: Ended, peers: list[Ended]) -> Row:
+def _installed(run: Run) -> tuple[dict[str, Reducer], list[str]]:
+    """Return the peers that can be had, and why others cannot."""
+    found, missing = {}, []
+    for tool in TOOLS:
+        try:
+            tool.install(run)
+        except Unmeasured as reason:
+            missing.append(f"NOT MEASURED: {tool.name}: {reason}")
+            continue
+        found[tool.name] = tool
+    return found, missing
+
+
+def _add_rows(
+    table: Table,
+    case: Case,
+    start_s: float,
+    ours: Ended,
+    plain: Ended,
+    peers: list[Ended | None],
+) -> None:
+    good = [one for one in peers if one is not None and not one.slipped]
+    smallest = min((one.size for one in good), default=None)
+    rates = f"{ours.per_s:.0f} / {plain.per_s:.1f}"
+    cells = (case.name, f"{case.size:,}", str(ours), *(str(one or "-") for one in peers), rates)
+    if ours.slipped:
+        table.rows.append(Row(cells=cells, ratio=float("inf"), at_most=_ENOUGH))
+    else:
+        ratio = ours.size / smallest if smallest else None
+        table.rows.append(Row(cells=cells, ratio=ratio, at_most=_ENOUGH))
+    table.rows.append(_quicker(case, start_s, ours, good))
+
+
+def _quicker(case: Case, start_s: float, ours: Ended, peers: list[Ended]) -> Row:
     """Compare the time with that of the quickest peer that comes as far."""
-    reached = [one for one in peers if one.size <= ours.size * _ENOUGH and not one.stopped]
+    reached = [one for one in peers if one.size <= ours.size * _ENOUGH]
     quickest = min(reached, key=lambda one: one.seconds, default=None)
+    start = f"start {start_s:.2f} s"
     if quickest is None:
-        return Row(cells=(f"{name}: time", "", "no peer comes as far"))
+        return Row(cells=(f"{case.name}: time", start, "no peer comes as far"))
     times = quickest.seconds / ours.seconds
-    cells = (f"{name}: time", "", f"{ours.seconds:.1f} s", "", quickest.tool)
-    return Row(cells=cells, ratio=times, at_least=3.0)
+    at_least = _FAR_QUICKER if start_s >= _SLOW_START_S else _QUICKER
+    cells = (f"{case.name}: time", start, f"{ours.seconds:.1f} s, {quickest.tool}")
+    return Row(cells=cells, ratio=times, at_least=at_least)
 
 
-def _is_bad(folder: Path, path: Path, python: str) -> bool:
-    words = [python, str(folder / "oracle.py"), str(path)]
-    return subprocess.run(words, capture_output=True).returncode == 0
-
-
-def _rl(run: Run, folder: Path, file: str, python: str, limit: int, *more: str) -> Ended:
-    out = folder / f"rl{''.join(more)}.out"
-    words = [*run.rl, "shrink", file, "-o", str(out), "--exit-code", "0", "--json", *more]
-    words += ["--budget", f"{limit}s", "--", python, "oracle.py", file]
+def _rl(run: Run, case: Case, limit: int, *more: str) -> Ended:
+    out = case.folder / f"rl{''.join(more)}.out"
+    words = [*run.rl, "shrink", case.file, "-o", str(out), "--exit-code", "0", "--json", *more]
+    words += ["--budget", f"{limit}s", "--", case.python, "oracle.py", case.file]
     began = time.monotonic()
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(words, cwd=case.folder, capture_output=True, text=True)
     seconds = time.monotonic() - began
-    if not out.exists():
+    if not done.stdout:
         raise Unmeasured(f"rl shrink: {done.stderr.strip()[-200:]}")
     told = json.loads(done.stdout)
+    if not out.exists():  # nothing was gained in that time
+        shutil.copyfile(case.folder / case.file, out)
     return Ended(
         tool="rl",
         size=out.stat().st_size,
         seconds=seconds,
-        slipped=not _is_bad(folder, out, python),
+        slipped=not case.is_bad(out),
         stopped=bool(told["stopped"]),
         attempts=told["attempts"],
+        per_s=told["per_second"],
+        left=out.read_bytes(),
     )
 
 
-def _peer(tool: str, run: Run, folder: Path, file: str, python: str, limit: int) -> Ended | None:
-    if tool == "pysource-minimize" and not file.endswith(".py"):
+def _peer(tool: Reducer, case: Case, limit: int) -> Ended | None:
+    if not tool.takes(case.file):
         return None
-    try:
-        home = install.venv(f"shrink-{tool}", _python_for(tool, run), TOOLS[tool])
-    except Unmeasured as reason:
-        print(f"- {tool}: {reason}", flush=True)
-        return None
-    place = folder / f"of-{tool}"
+    place = case.folder.parent / f"of-{tool.name}"
     place.mkdir()
-    path = place / file
-    shutil.copyfile(folder / file, path)
+    path = place / case.file
+    shutil.copyfile(case.folder / case.file, path)
+    counter = place / "count"
     script = place / "test.sh"
-    script.write_text(f'#!/bin/sh\nexec {python} {folder}/oracle.py "${{1:-{path}}}" 2>/dev/null\n')
+    ask = f'{case.python} {case.folder}/oracle.py "${{1:-{case.file}}}"'
+    script.write_text(f"#!/bin/sh\nprintf . >> {counter}\nexec {ask} 2>/dev/null\n")
     script.chmod(0o755)
-    words = _words(tool, home, script, path)
+    words = tool.words(script, path)
     began = time.monotonic()
     process = subprocess.Popen(
-        words, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL, start_new_session=True,
+        words, cwd=place, env={**os.environ, _MARK: str(place)}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     stopped = False
     try:
@@ -171,49 +268,30 @@ def _peer(tool: str, run: Run, folder: Path, file: str, python: str, limit: int)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     seconds = time.monotonic() - began
-    result = _result(tool, place, path)
-    is_bad = _is_bad(folder, result, python)
+    _end_all(f"{_MARK}={place}".encode())
+    attempts = counter.stat().st_size if counter.exists() else 0
+    result = tool.result(path)
+    is_bad = case.is_bad(result)
     if stopped and not is_bad:  # it was killed while a candidate lay there: nothing came of it
-        return Ended(tool=tool, size=(folder / file).stat().st_size, seconds=seconds, stopped=True)
-    size = result.stat().st_size
-    return Ended(tool=tool, size=size, seconds=seconds, slipped=not is_bad, stopped=stopped)
+        size = case.size
+        is_bad = True
+    else:
+        size = result.stat().st_size
+    return Ended(
+        tool=tool.name, size=size, seconds=seconds, slipped=not is_bad, stopped=stopped,
+        attempts=attempts, left=result.read_bytes(),
+    )  # fmt: skip
 
 
-def _python_for(tool: str, run: Run) -> str:
-    """Return a Python that the tool runs with: shrinkray needs 3.12."""
-    if tool != "shrinkray":
-        return run.python
-    for name in ("python3.13", "python3.12"):
-        found = shutil.which(name)
-        if found and subprocess.run([found, "-V"], capture_output=True).returncode == 0:
-            return found
-    raise Unmeasured("there is no Python 3.12")
-
-
-def _words(tool: str, home: Path, script: Path, path: Path) -> list[str]:
-    if tool == "shrinkray":
-        return [str(home / tool), "--ui", "basic", "--timeout", "20", str(script), str(path)]
-    if tool == "picire":
-        jobs = str(len(os.sched_getaffinity(0)))
-        return [
-            str(home / tool), "--input", str(path), "--test", str(script), "--parallel",
-            "-j", jobs, "--cache", "content", "--atom", "both", "--out", str(path.parent / "out"),
-        ]  # fmt: skip
-    if tool == "lithium":
-        test = path.parent / "interesting.py"
-        call = f"subprocess.call([{str(script)!r}, args[0]])"
-        test.write_text(
-            f"import subprocess\ndef interesting(args, prefix):\n    return not {call}\n"
-        )
-        return [str(home / tool), str(test), str(path)]
-    return [str(home / tool), "--file", str(path), "--", str(script)]
-
-
-def _result(tool: str, place: Path, path: Path) -> Path:
-    if tool == "picire":
-        found = place / "out" / path.name
-        return found if found.exists() else path
-    return path
+def _end_all(mark: bytes) -> None:
+    """End what a tool left running: it would slow down the next one."""
+    for _ in range(3):
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if mark in environ.read_bytes().split(b"\0"):
+                    os.kill(int(environ.parent.name), signal.SIGKILL)
+            except OSError:
+                continue
 
 
 SHRINK = Benchmark(
@@ -221,10 +299,10 @@ SHRINK = Benchmark(
     about=__doc__,
     title="How small, how quick, and is it still the same failure?",
     results=Path(__file__).parent / "RESULTS-shrink.md",
-    subjects={**{one.slug: made_up(one) for one in PAYLOADS}, "open": open_cases},
+    subjects={"made": made_up, "packages": packages, "open": open_cases, "large": large},
     rounds=1,
     quick_rounds=1,
-    takes_clones=True,
+    takes_cases=True,
 )
 
 if __name__ == "__main__":

@@ -39,6 +39,8 @@ The small one lies beside the file: data.small.jsonl. Yours is not changed. Atte
 count only if they fail the same way: same exception, same place, same words.
 """
 SMALLER, NOT_SMALLER, INTERRUPTED = 0, 1, 130
+_OBJECTS = 200_000
+"""Trees of large inputs have many and no cycles: half the time went into looking for some."""
 SHRINK_OPTIONS = (
     Option(flags=("--args",), field="args", help="the words of the command become fewer"),
     Option(flags=("--env",), field="env", help="its variables become fewer"),
@@ -168,12 +170,15 @@ def _shrink(
     project: Project, request: Request, search: Search | None, values: Mapping[str, Any]
 ) -> int:
     """Search; 0: it is smaller, 1: it cannot be."""
+    import gc
+
     from relaunch.cli import searches, shrink_told
     from relaunch.cli.shrink_live import Live
     from relaunch.session.shrinking.shrink import shrink
 
     color, as_json = values.get("color", "auto"), bool(values.get("json"))
     live = Live(quiet=as_json, pen=draw.pen(sys.stderr, color))
+    gc.set_threshold(_OBJECTS, 50, 50)
     try:
         book, found = shrink(project, request, tell=live.tell, resume=search)
     finally:

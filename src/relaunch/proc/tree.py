@@ -267,11 +267,13 @@ def end_marked(*markers: str) -> None:
     One that is just about to become another program has no environment to be read.
     """
     quiet_looks = looks = 0
-    while quiet_looks < 4 and looks < 40:
+    while True:
         pids = leftovers(*markers)
         end_all(pids)
         quiet_looks = 0 if pids else quiet_looks + 1
         looks += 1
+        if quiet_looks == 4 or looks == 40:
+            return
         time.sleep(0.05)
 
 

@@ -22,6 +22,7 @@ _CHAIN = 4
 """In a longer chain of single children only the ends are taken one by one."""
 _DEEP = 8
 """Where fewer levels are, to replace a node by its child is all there is to try."""
+_MANY_LEVELS = 64
 _TREE_UP_TO = 1 << 25
 _DETAILS_UP_TO = 1 << 22
 """Of larger documents only the outer levels are read, and their values left alone."""
@@ -110,6 +111,7 @@ class TreeGrammar(Grammar):
             structure.insert(0, Items())
         if document.bytes > _DETAILS_UP_TO:
             return structure[:1]
+        structure.insert(self.has_items, Names(deep=True))
         return [*structure, Values(alike=True), Values(alike=False), EachValue(), Tied(), Names()]
 
 
@@ -598,10 +600,17 @@ class InNames(Record):
 
 
 class Names:
-    """Shortens keys: the same one everywhere, with values that are equal to it."""
+    """Shortens keys: the same one everywhere, with values that are equal to it.
 
-    name = "names"
-    phase = 2
+    Where it is `deep`, those that come often go first: at the depth that just fails, nothing else
+    may change.
+    """
+
+    def __init__(self, *, deep: bool = False) -> None:
+        """`deep`: before levels are cut, and only where there are many."""
+        self.name = "names of levels" if deep else "names"
+        self.phase = 0 if deep else 2
+        self._deep = deep
 
     def _groups(self, document: Document) -> list[list[int]]:
         if self.name not in document.spans:
@@ -611,12 +620,15 @@ class Names:
                 name = tree.name(node)
                 if name is not None:
                     groups.setdefault(name, []).append(node)
-            document.spans[self.name] = list(groups.values())
+            least = _MANY_LEVELS if self._deep else 1
+            document.spans[self.name] = [one for one in groups.values() if len(one) >= least]
         found: list[list[int]] = document.spans[self.name]
         return found
 
     def begin(self, document: Document) -> InNames | None:
         """Return the first place."""
+        if self._deep and len(document.tree.levels) < _MANY_LEVELS:
+            return None
         return InNames(index=0, choice=0) if self._groups(document) else None
 
     def attempt(self, document: Document, cursor: InNames) -> Smaller | None:

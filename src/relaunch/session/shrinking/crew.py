@@ -296,6 +296,8 @@ class Crew:
     def __init__(self, places: Sequence[Place], redact: Sequence[str], root: str) -> None:
         """Have a seat for each place, the first one aside; `root` has the person's own code."""
         recipe = places[0].recipe
+        for place in places[1:]:
+            place.copies = places[0].copies
         secrets = forms(facts.secret_values({**os.environ, **recipe.env}, redact))
         self.aside, *self.seats = [Seat(place, secrets, (root,)) for place in places]
         """What is never held: runs that must be in processes of their own."""
@@ -368,6 +370,17 @@ class Crew:
     def start_aside(self, job: Job) -> None:
         """Run it in a process of its own, beside all others."""
         self.aside.start(job)
+
+    def start_anywhere(self, job: Job) -> bool:
+        """Run it in a process of its own, aside or in a free seat; False if there is no place."""
+        places = (self.aside, *(seat for seat in self.seats if seat.is_free))
+        seat = next((one for one in places if one.job is None), None)
+        if seat is None:
+            return False
+        usual, seat.limit = seat.limit, self.aside.limit
+        seat.start(job)
+        seat.limit = usual
+        return True
 
     def wait(self, seconds: float | None, *also: HasFileno) -> tuple[list[Ran], list[Job]]:
         """Wait until something ends, or so long; returns what ran, and what must run again."""

@@ -32,14 +32,20 @@ if TYPE_CHECKING:
     Parts = Mapping[str, Model]
 
 _SCRIPTS = (".py", ".pyw")
+_LARGE = 1 << 25
+"""What is larger is copied once, for all places."""
 
 
 class Place:
     """The world of one seat."""
 
+    copies: dict[str, tuple[str, tuple[int, ...]]]
+    """Large inputs as they lie in one of the places, with what shows that nothing wrote to them."""
+
     def __init__(self, folder: str, request: Request, original: Parts) -> None:
         """Have a folder for what changes; `original` are the parts as they were given."""
         self.folder = folder
+        self.copies = {}
         self.request = request
         self.recipe = request.recipe
         self.reports = os.path.join(folder, "reports")
@@ -77,11 +83,29 @@ class Place:
             self._there.pop(name, None)
             self._clear(path)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            if key == self._original[name]:
-                _copy(self.source(name), path)
-            else:
+            if key != self._original[name]:
                 parts[name].write(path)
+            elif not self._is_linked(name, path):
+                _copy(self.source(name), path)
+                self._note_copy(name, path)
             self._there[name] = key
+
+    def _is_linked(self, name: str, path: str) -> bool:
+        """Have what is large from another place, if it is there as it was copied."""
+        copy = self.copies.get(name)
+        if copy is None:
+            return False
+        try:
+            if _stamp(copy[0]) == copy[1]:
+                os.link(copy[0], path)
+                return True
+        except OSError:  # the other place is empty, or cannot be linked from
+            pass
+        return False
+
+    def _note_copy(self, name: str, path: str) -> None:
+        if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
+            self.copies[name] = (path, _stamp(path))
 
     def forget(self) -> None:
         """Have the inputs written anew: an attempt may have changed them."""
@@ -126,6 +150,11 @@ class Place:
     def close(self) -> None:
         """Leave nothing behind."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    found = os.stat(path)
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _copy(source: str, path: str) -> None:

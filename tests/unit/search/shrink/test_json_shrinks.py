@@ -154,6 +154,38 @@ def test_a_value_nested_twenty_thousand_deep_is_cut_to_what_fails():
     assert search.tried <= 100
 
 
+def test_objects_become_lists_where_only_their_depth_matters():
+    data = b'{"rows":[' + b'{"next":[' * 200 + b"1" + b"]}" * 200 + b"]}"
+
+    def fails(model):
+        return model.data.startswith(b'{"rows":') and _brackets(model.data) > 120
+
+    search = shrink(Document(data, Json()), fails)
+    assert search.best["it"].data == b'{"rows":' + b"[" * 120 + b"]" * 120 + b"}"
+
+
+def test_names_of_many_levels_are_short_before_levels_are_cut_to_an_edge():
+    data = b'{"next":' * 900 + b"1" + b"}" * 900
+    edge: list[int] = []
+
+    def fails(model):
+        levels, has_long_names = model.data.count(b"{"), b'"next"' in model.data
+        if has_long_names and levels < 900:
+            edge.append(levels)
+        return levels >= 700 and not edge
+
+    best = shrink(Document(data, Json()), fails).best["it"].data
+    assert best == b'{"":' * 699 + b"{}" + b"}" * 699
+
+
+def _brackets(data):
+    deepest = now = 0
+    for letter in data:
+        now += (letter in b"[{") - (letter in b"]}")
+        deepest = max(deepest, now)
+    return deepest
+
+
 def records(count):
     for number in range(count):
         score = "0.3317" if number == count * 73 // 100 else round(number / 7 % 1, 4)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
+from relaunch.search.shrink import pieces
 from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree, without_separated
-from relaunch.search.shrink.treepasses import TreeGrammar
+from relaunch.search.shrink.treepasses import TreeGrammar, made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from relaunch.search.shrink.model import Pass
+    from relaunch.search.shrink.model import Pass, Smaller
+    from relaunch.search.shrink.pieces import Pieces
     from relaunch.search.shrink.tree import Edit
 
 _STRING = rb'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"'
@@ -31,6 +33,7 @@ _LETTER = re.compile(
 )
 _DETAILS_UP_TO = 1 << 22
 _OUTER_LEVELS = 2
+_BLOCKS = 8
 _MAP_OR_LIST = {ord("{"): MAP, ord("["): LIST}
 _CLOSED_BY = {MAP: ord("}"), LIST: ord("]")}
 
@@ -53,7 +56,7 @@ class Json(TreeGrammar):
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return the passes over the tree, then blanks."""
-        return [*self.tree_passes(document), BLANKS]
+        return [LISTS, *self.tree_passes(document), BLANKS]
 
     def simplest(self, tree: Tree, leaf: int) -> bytes | None:
         """Return an empty string, or 0."""
@@ -116,7 +119,7 @@ class JsonLines(Json):
         """Return lines first; what is in them when few are left."""
         if document.bytes > _DETAILS_UP_TO:
             return [RECORDS]
-        return [RECORDS, *self.tree_passes(document), BLANKS]
+        return [RECORDS, LISTS, *self.tree_passes(document), BLANKS]
 
     def without(self, tree: Tree, parent: int, gone: Sequence[tuple[int, int]]) -> list[Edit]:
         """Cut whole lines of the file; in values what their separators say."""
@@ -148,6 +151,62 @@ def blank_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
     return starts, ends
 
 
+class Lists:
+    """Writes objects as lists, many at once: it may only matter how deep they are."""
+
+    name = "lists"
+    phase = 1
+
+    def _blocks(self, document: Document) -> list[list[int]]:
+        """Return the objects that have members: by level, or by a few blocks of levels."""
+        if self.name not in document.spans:
+            tree: Tree = document.tree
+            levels = [
+                [node for node in level if tree.kind[node] == MAP and tree.children[node]]
+                for level in tree.levels
+            ]
+            levels = [level for level in levels if level]
+            size = -(-len(levels) // _BLOCKS) or 1
+            document.spans[self.name] = [
+                [node for level in levels[at : at + size] for node in level]
+                for at in range(0, len(levels), size)
+            ]
+        found: list[list[int]] = document.spans[self.name]
+        return found
+
+    def begin(self, document: Document) -> Pieces | None:
+        """Return the first place: all of them."""
+        if document.bytes > _DETAILS_UP_TO:
+            return None
+        return pieces.begin(len(self._blocks(document)))
+
+    def attempt(self, document: Document, cursor: Pieces) -> Smaller | None:
+        """Return the document with the objects of some blocks as lists."""
+        blocks = self._blocks(document)
+        if cursor.n != len(blocks):
+            return None
+        tree: Tree = document.tree
+        low, high = cursor.drops[0]
+        chosen = [node for block in blocks[low:high] for node in block]
+        edits: list[Edit] = []
+        for node in chosen:
+            edits.append((tree.start[node], tree.start[node] + 1, b"["))
+            edits.append((tree.end[node] - 1, tree.end[node], b"]"))
+            edits += [(tree.item_start[one], tree.start[one], b"") for one in tree.children[node]]
+        what = f"{len(chosen):,} objects as lists"
+        return made(document, sorted(edits), what)
+
+    def failed(self, document: Document, cursor: Pieces) -> Pieces | None:
+        """Return the next place."""
+        count = len(self._blocks(document))
+        return pieces.failed(cursor) if cursor.n == count else pieces.begin(count)
+
+    def passed(self, document: Document, cursor: Pieces) -> Pieces | None:
+        """Return the next place among those that are left."""
+        return pieces.passed(cursor)
+
+
+LISTS = Lists()
 RECORDS = InRow("records", line_spans)
 BLANKS = InRow("blanks", blank_spans, phase=2, pairs=False, is_checked=True, up_to=1 << 20)
 

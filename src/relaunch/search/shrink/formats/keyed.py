@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from relaunch.search.shrink.document import Document, Unparsable
+from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree
 from relaunch.search.shrink.treepasses import TreeGrammar
 
@@ -24,6 +25,16 @@ _OPTION = re.compile(rb"[ \t]*(-{1,2}[A-Za-z][^\s=]*)(?:(?:=|[ \t]+)([^\n]*?))?[
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+$")
 _NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _CHARACTER = re.compile(rb"[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
+_BLANKS = re.compile(rb"^[ \t]+|[ \t]+$|[ \t]+(?=[=:])|(?<=[=:])[ \t]+|\n+\Z", re.MULTILINE)
+
+
+def _blank_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the blanks around signs and lines, and the last newline."""
+    spans = [match.span() for match in _BLANKS.finditer(data)]
+    return [start for start, _ in spans], [end for _, end in spans]
+
+
+BLANKS = InRow("blanks", _blank_spans, phase=2, pairs=False, is_checked=True, up_to=1 << 16)
 
 
 class Keyed(TreeGrammar):
@@ -35,8 +46,8 @@ class Keyed(TreeGrammar):
     has_sections = True
 
     def passes(self, document: Document) -> Sequence[Pass]:
-        """Return the passes over the tree."""
-        return self.tree_passes(document)
+        """Return the passes over the tree, then blanks."""
+        return [*self.tree_passes(document), BLANKS]
 
     def read(self, data: bytes) -> Tree:
         """Return the tree: sections, names, and what stands between them."""
@@ -104,6 +115,13 @@ class Keyed(TreeGrammar):
             return []
         found = _CHARACTER.finditer(tree.data, tree.start[leaf], tree.end[leaf])
         return [match.span() for match in found]
+
+    def names(self, tree: Tree, node: int) -> Sequence[bytes]:
+        """Return the first letter for a section; programs ask for the other names."""
+        name = tree.name(node)
+        if name is None or tree.kind[node] != MAP or len(name) < 2:
+            return ()
+        return (_CHARACTER.findall(name)[0],)
 
     def can_replace(self, tree: Tree, node: int, inner: int) -> bool:
         """Nothing is nested, but for sections."""

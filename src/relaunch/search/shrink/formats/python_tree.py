@@ -226,12 +226,17 @@ class Tree:
         plain = [b"0", b"''"] if isinstance(node, ast.expr) else []
         if isinstance(node, ast.Pass):
             plain = [b"0"]
-        inner = [self.source(one) for one in _inner(node)]
+        inner = [self._alone(one) for one in _inner(node)]
         most = (
             end - start - (not isinstance(node, ast.Name))
         )  # 0 for a name is as short, and plainer
         shorter = [new for new in [*plain, *sorted(inner, key=len)] if len(new) <= most]
         return [(start, end, new) for new in dict.fromkeys(shorter)]
+
+    def _alone(self, node: ast.expr) -> bytes:
+        """Return an expression as it can stand anywhere."""
+        source = self.source(node)
+        return b"(%s)" % source if isinstance(node, ast.NamedExpr) else source
 
     # --- parameters, with what calls give for them
 
@@ -306,5 +311,8 @@ def _inner(node: ast.AST) -> Iterator[ast.expr]:
             yield child.value
         elif isinstance(child, (ast.withitem,)):
             yield child.context_expr
+        elif isinstance(child, ast.comprehension):
+            yield child.iter
+            yield from child.ifs
         elif isinstance(child, ast.expr) and _read(child):
             yield child

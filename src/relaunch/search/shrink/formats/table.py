@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LETTER = re.compile(rb'""|[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]')
 _CELLS_UP_TO = 1 << 21
+_LINE_END = re.compile(rb"\r(?=\n)|\r?\n\Z")
+
+
+def _line_end_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """Return what a newline can do without, and the last one."""
+    spans = [match.span() for match in _LINE_END.finditer(data)]
+    return [start for start, _ in spans], [end for _, end in spans]
+
+
+_LINE_ENDS = InRow(
+    "line ends", _line_end_spans, phase=2, pairs=False, is_checked=True, up_to=1 << 16
+)
 
 
 class Table(TreeGrammar):
@@ -45,7 +57,7 @@ class Table(TreeGrammar):
         if document.bytes > _CELLS_UP_TO:
             return rows
         cells: list[Pass] = [Values(alike=True), Values(alike=False), EachValue(), Tied()]
-        return [*rows, _Columns(), self._header, *cells]
+        return [*rows, _Columns(), self._header, *cells, _LINE_ENDS]
 
     def row_spans(self, data: bytes) -> tuple[list[int], list[int]]:
         """Return the rows; a quoted newline does not end one."""

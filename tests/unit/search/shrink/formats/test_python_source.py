@@ -239,3 +239,11 @@ def test_functions_that_are_to_be_kept_stay(tmp_path: Path) -> None:
     assert b"def quote" in done.model.text
     assert b"def get_token" in done.model.text
     assert done.model.bytes < 120
+
+
+def test_what_a_comprehension_tests_can_take_its_place(tmp_path: Path) -> None:
+    text = b"def f(rows):\n    return [y for y in rows if (z := y) > 3]\n"
+
+    done = shrink(model_of(text, tmp_path), has(lambda node: isinstance(node, ast.NamedExpr)))
+
+    assert done.model.data == b"(z:=0)"
