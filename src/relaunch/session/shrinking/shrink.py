@@ -619,6 +619,9 @@ class Shrink:
             self.tell(Said(text=f"no bundle: {error.strerror or error}"))
             return
         self._bundle = request.bundle
+        if revealing := bundle.revealing():
+            names = ", ".join(revealing[:3]) + (", ..." if len(revealing) > 3 else "")
+            self.tell(Said(text=f"before you send {request.bundle}: a secret may be in {names}"))
         outcome, _ = self.hunt.run_elsewhere(run)
         self._is_bundle_good = self.hunt.is_same(outcome)
 
