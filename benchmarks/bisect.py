@@ -19,7 +19,7 @@ BISECT = Benchmark(
         "workers": commits.of_two_workers,
         "projects": cases.of_real_projects,
     },
-    rounds=4,
+    rounds=8,
     quick_rounds=2,
     takes_clones=True,
 )
