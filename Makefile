@@ -78,6 +78,7 @@ bench-tiny: $(READY)
 
 ## tiny-table: how many of the installed architectures can be made tiny; goes on where it stopped
 tiny-table: $(READY) torch
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check scipy pillow  # vision asks for them
 	$(BIN)/python -m benchmarks.tiny_models
 
 bench-shrink: $(READY)

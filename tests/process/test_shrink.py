@@ -437,6 +437,19 @@ def test_a_bundle_fails_by_itself(world):
     assert "ValueError: bad line" in (folder / "README.md").read_text()
 
 
+def test_a_bundle_that_may_have_a_secret_is_told_of(world):
+    world.write(
+        "load.py",
+        "import json\ndata = json.load(open('conf.json'))\ntoken = data['api_token']\n"
+        "if len(token) == 20: raise ValueError('bad token')\n",
+    )
+    world.write("conf.json", '{"name": "x", "api_token": "abcdefghijklmnopqrst"}')
+    words = ("conf.json", "--keep", "api_token", "--bundle", "repro", "--", PYTHON, "load.py")
+    done = world.rl("shrink", *words)
+    assert done.returncode == 0, done.stderr
+    assert "before you send repro: a secret may be in conf.json" in done.stderr
+
+
 def test_a_bundle_never_replaces_a_folder(world):
     world.write("load.py", LOAD)
     world.write("data.txt", BAD)

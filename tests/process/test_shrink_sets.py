@@ -127,7 +127,7 @@ def test_a_set_that_was_interrupted_goes_on_and_ends_the_same(world: World) -> N
     assert (rest["set"], rest["stopped"], rest["bytes"]) == ("bf16.small", "", whole["bytes"])
     assert rest["attempts"] == rest["new_attempts"] + 6
     assert small(world) == small(world, "whole")
-    assert "conf@bf16: " in world.rl("shrink", "--log").stdout
+    assert " bytes: optim.json: " in world.rl("shrink", "--log").stdout
 
 
 def test_a_set_that_changed_meanwhile_is_not_gone_on_with(world: World) -> None:

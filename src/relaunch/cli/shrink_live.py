@@ -7,7 +7,7 @@ from math import log
 
 from relaunch.cli import draw
 from relaunch.cli.live import Lines
-from relaunch.session.shrinking.told import Began, Gained, Hunting, Said
+from relaunch.session.shrinking.told import Began, Doing, Gained, Hunting, Said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class Live:
             self._hunting(event)
         elif isinstance(event, Said):
             lines.say(f"rl: {event.text}")
+        elif isinstance(event, Doing):
+            text = draw.clip(draw.clean(f"rl: {event.text}"), lines.width, utf8=lines.pen.utf8)
+            lines.draw(lines.pen("dim", text))
         elif isinstance(event, Gained):
             self._gained(event)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from textwrap import fill
 
 from relaunch.cli import draw
 from relaunch.cli.searches import after
@@ -21,6 +22,9 @@ _DUMPED = 128
 _NOTHING = 2
 """Of most formats nothing is less than this."""
 _CHART = 40
+_NAMES = 10
+"""The columns before a text."""
+_WHOLE = ("small", "run it", "again")
 
 
 def lines(found: Found, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -> list[str]:
@@ -43,7 +47,9 @@ def lines(found: Found, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -
         pairs.append(("bundle", f"{found.bundle}: {said}"))
     if found.last_trial:
         pairs.append(("again", f"rl again {found.last_trial}"))
-    told += draw.facts([(name, text) for name, text in pairs if text], width, pen)
+    told += draw.facts(
+        [(name, _folded(name, text, width)) for name, text in pairs if text], width, pen
+    )
     if len(found.history) > 2:
         bars = chart(found.history, found.attempts, min(_CHART, width - 2), utf8=pen.utf8)
         told += ["", f"  {pen('cyan', bars)}"]
@@ -53,6 +59,13 @@ def lines(found: Found, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -
             head = [pen("dim", one.path or one.name)] if len(found.parts) > 1 else []
             told += ["", *head, *(f"  {line}" for line in shown)]
     return [*told, after(found.stopped, "shrink", pen)] if found.stopped else told
+
+
+def _folded(name: str, text: str, width: int) -> str:
+    """Fold what is to be read; what is to be pasted stays as it is."""
+    if name in _WHOLE:
+        return text
+    return fill(text, width - _NAMES, break_long_words=False, break_on_hyphens=False)
 
 
 def sentence(found: Found) -> str:

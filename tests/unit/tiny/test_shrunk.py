@@ -1,8 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relaunch.tiny.models.build import Try
 from relaunch.tiny.models.names import kind_of
-from relaunch.tiny.models.repair import neighbours
+from relaunch.tiny.models.repair import find, neighbours
 from relaunch.tiny.models.shrunk import LEVELS, Change, applied, parts, sections, shrink
 
 LLAMA = {
@@ -177,3 +178,37 @@ def test_a_switch_is_turned_as_the_complaint_asks():
     config = {"is_decoder": False}
     first = next(neighbours(config, [], "make sure that `is_decoder=True`."))
     assert applied(config, first) == {"is_decoder": True}
+
+
+def test_open_fields_with_the_same_first_word_are_filled_at_once():
+    names = ("indexer_n_heads", "indexer_kv_heads", "indexer_head_dim", "indexer_budget")
+    config = dict.fromkeys(names) | {"pad_token_id": None}
+    first = next(neighbours(config, [], "unsupported operand type(s) for //: 'NoneType'"))
+    made = applied(config, first)
+    assert all(type(made[name]) is int for name in names)
+    assert made["pad_token_id"] is None
+
+
+def test_a_number_that_is_required_is_put_there():
+    config = {"kv_heads": 2}
+    first = next(neighbours(config, [], "ValueError: this model requires kv_heads=1."))
+    assert applied(config, first) == {"kv_heads": 1}
+
+
+def test_widths_that_are_listed_need_no_multiplier_besides():
+    config = {"block_configs": [[3, 32, 64, 2], [3, 64, 512, 1]], "scale": 0.75, "divisor": 16}
+    made = small(config)
+    widths = [one for block in made["block_configs"] for one in block[1:3]]
+    assert made["scale"] == 1.0
+    assert all(width % made["divisor"] == 0 for width in widths)
+
+
+def test_coordinates_up_to_a_thousand_have_their_places():
+    assert small({"max_2d_position_embeddings": 1024}) == {"max_2d_position_embeddings": 1024}
+
+
+def test_a_missing_package_ends_the_search_at_once():
+    said = "ImportError: X requires the timm library"
+    found = find(LLAMA, lambda _: Try(stage="meta", error=said))
+    assert found.tried.error == said
+    assert found.tries <= len(LEVELS)

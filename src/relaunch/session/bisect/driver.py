@@ -39,8 +39,8 @@ _MOST_ENDS = 30
 
 _MANY_OTHERS = 3
 """After so many other failures it is made sure that the one hunted comes when nobody looks on."""
-_MOMENT = 0.5
-"""How long weights are waited for, as a share of what a run takes."""
+_MOMENT, _MOMENT_S = 0.5, 1.0
+"""How long weights are waited for: as a share of what a run takes, and at least in seconds."""
 _TOGETHER = 0.1
 """How much longer than one that began with them others are waited for, as a share of its time."""
 
@@ -251,7 +251,7 @@ class Driver:
 
     def _await_weights(self, search: LineSearch) -> None:
         """Give who weighs the candidates a moment: the first runs are those that it spares."""
-        until = time.monotonic() + _MOMENT * self.seen.seconds()
+        until = time.monotonic() + max(_MOMENT * self.seen.seconds(), _MOMENT_S)
         while self._weigher_of(search) and (left := until - time.monotonic()) > 0.0:
             self._wait(search, left)
 

@@ -9,6 +9,7 @@ import sys
 from relaunch.errors import UsageError
 from relaunch.inside.forks.noted import LIBRARY, OWN
 from relaunch.session import facts
+from relaunch.session.config_secrets import secrets_in
 from relaunch.session.growing.sized import filled
 from relaunch.session.masks import REDACTED
 
@@ -32,6 +33,8 @@ fails with
 
 Made by `rl shrink` with {python}on {host}.
 {rest}"""
+_READ_BYTES = 1 << 20
+"""Larger files are data, not settings."""
 _RUN = """\
 #!/bin/sh
 # {title}
@@ -94,6 +97,18 @@ class Bundle:
         python = {"PYTHON": recipe.argv[0]} if words.startswith('"${PYTHON') else {}
         run = recipe.but(argv=("sh", "run.sh"), cwd=self.folder, config_set="")
         return run.but(env={**recipe.env, **python})
+
+    def revealing(self) -> list[str]:
+        """Name the settings in the folder that have what looks like a secret: it is to be sent."""
+        redact = self._project.settings.record.redact
+        found = []
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                path = os.path.join(folder, name)
+                is_text = not name.endswith(".py") and os.path.getsize(path) <= _READ_BYTES
+                if is_text and secrets_in(_text(path), redact):
+                    found.append(os.path.relpath(path, self.folder))
+        return sorted(found)
 
     def _inside(self, path: str) -> str:
         """Return where a file goes, relative to the folder."""
@@ -180,6 +195,11 @@ class Bundle:
                 if any(str(file).partition("/")[0].partition(".")[0] in names for file in files):
                     found.add(f"{one.name}=={one.version}")
         return sorted(found, key=str.lower)
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def _site(file: str) -> str:

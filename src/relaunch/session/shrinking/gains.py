@@ -33,6 +33,7 @@ class Gains:
     def __init__(self, original: Parts, book: Search, tell: Callable[[Event], object]) -> None:
         """Nothing is gained yet."""
         self._of = bytes_of(original)
+        self._is_one = len(original) == 1
         self._book = book
         self._tell = tell
         self._steps = 0
@@ -74,7 +75,7 @@ class Gains:
         self._book.note(
             {
                 "bytes": size,
-                "what": f"{step.changed}: {step.what}",
+                "what": step.what if self._is_one else f"{step.changed}: {step.what}",
                 "attempts": attempts,
                 "outcome": outcome_json(outcome),
             }

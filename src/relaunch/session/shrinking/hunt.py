@@ -12,7 +12,7 @@ from relaunch.recipe import Limits
 from relaunch.session.attempt import Attempt
 from relaunch.session.shrinking.crew import Limit
 from relaunch.session.shrinking.quotes import quotes_of_input
-from relaunch.session.shrinking.told import Hunting, Said
+from relaunch.session.shrinking.told import Doing, Hunting, Said
 from relaunch.trial.signature.alike import alike
 
 TYPE_CHECKING = False
@@ -96,6 +96,7 @@ class Hunt:
         """Run the command as it was given; UsageError where nothing fails."""
         request = self._request
         stdin = request.files[0] if request.stdin else ""
+        self._tell(Doing(text=f"runs as it is: {' '.join(request.recipe.argv)}"))
         outcome, self.trial = self._run_trial(request.recipe, "the failure to be kept", stdin)
         if outcome.interrupted:
             raise UsageError("interrupted before anything was known", exit_code=130)
@@ -162,6 +163,7 @@ class Hunt:
 
     def repeat(self, run: Callable[..., Ran]) -> Noted | None:
         """Run it where attempts will: it must fail there too. Returns what a Python imported."""
+        self._tell(Doing(text="runs once more, where attempts will"))
         ran = run(self._original, noting=True)
         noted = self.noted = ran.noted
         if not self.is_same(ran.outcome):

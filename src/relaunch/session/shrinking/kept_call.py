@@ -19,7 +19,7 @@ from relaunch.session.replay import Replaying, Wish, captures
 from relaunch.session.shrinking.hunt import Hunt
 from relaunch.session.shrinking.places import Place
 from relaunch.session.shrinking.results import Results
-from relaunch.session.shrinking.told import CALL, Said
+from relaunch.session.shrinking.told import CALL, Doing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def find_call(
     wish = Wish(trial=trial.id, limit_s=request.recipe.limits.timeout_s, fresh=request.fresh)
     replaying = Replaying(trial, env, roots, wish, lambda _: None)
     if not any(one.found.get("chosen") for one in found):
-        tell(Said(text=f"looking for the call of #{trial.id} that fails alone"))
+        tell(Doing(text=f"looks for the call of #{trial.id} that fails alone"))
     report = replaying.run(found)
     _check(report)
     final = report.final

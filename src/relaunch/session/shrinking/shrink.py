@@ -29,7 +29,7 @@ from relaunch.session.shrinking.places import with_parts
 from relaunch.session.shrinking.remembered import request_json
 from relaunch.session.shrinking.steps import find
 from relaunch.session.shrinking.subject import subject_of
-from relaunch.session.shrinking.told import Began, Found, Said
+from relaunch.session.shrinking.told import Began, Doing, Found, Said
 from relaunch.session.sitting import Sitting, Stopped
 from relaunch.trial.launch.held import LATE, OPEN, START
 
@@ -222,6 +222,7 @@ class Shrink:
         noted = self.hunt.repeat(self._run_aside)
         self.crew.limit(self.hunt.limit)
         if noted is not None:
+            self.tell(Doing(text="starts it for the attempts"))
             self.crew.hold(noted, self._ways(), self.original)
         self._await_held()
 
@@ -272,7 +273,9 @@ class Shrink:
         """Say how attempts are started."""
         crew, seconds = self.crew, _ms(self.hunt.seconds)
         if self._subject.call:
-            return f"each attempt replays {self._subject.call} alone ({seconds})"
+            is_forked = crew.seats[0].place.may_fork and not self.request.fresh
+            how = "in a fork that has the imports" if is_forked else "in a process of its own"
+            return f"each attempt replays {self._subject.call} alone, {how}"
         if crew.way == FRESH:
             why = f": {crew.why_not}" if crew.why_not else ""
             return f"each attempt is a process of its own ({seconds}){why}"
@@ -616,6 +619,9 @@ class Shrink:
             self.tell(Said(text=f"no bundle: {error.strerror or error}"))
             return
         self._bundle = request.bundle
+        if revealing := bundle.revealing():
+            names = ", ".join(revealing[:3]) + (", ..." if len(revealing) > 3 else "")
+            self.tell(Said(text=f"before you send {request.bundle}: a secret may be in {names}"))
         outcome, _ = self.hunt.run_elsewhere(run)
         self._is_bundle_good = self.hunt.is_same(outcome)
 

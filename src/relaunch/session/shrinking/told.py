@@ -76,6 +76,12 @@ class Said(Record):
     text: str
 
 
+class Doing(Record):
+    """What takes a while before the first attempt."""
+
+    text: str
+
+
 class State(Record):
     """How it stands."""
 
@@ -156,4 +162,4 @@ class Found(Record):
         return sum(one.of for one in self.parts)
 
 
-Event = Began | Hunting | Said | State | Gained
+Event = Began | Hunting | Said | Doing | State | Gained

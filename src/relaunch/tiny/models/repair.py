@@ -258,9 +258,7 @@ def _all_stages(
         yield from _stages_of_the_head(config, changes)
 
 
-def _stages_of_the_head(
-    config: Mapping[str, Any], changes: list[Change]
-) -> Iterator[list[Change]]:
+def _stages_of_the_head(config: Mapping[str, Any], changes: list[Change]) -> Iterator[list[Change]]:
     """Yield every stage taken out, where a head has a list with a width for each of them."""
     now = {one.path: one.new for one in changes}
     for path, part in parts(config):
@@ -271,7 +269,10 @@ def _stages_of_the_head(
         for name, value in head.items():
             if not (is_ints(value) and kind_of(name) == "width" and len(value) == len(widths)):
                 continue
-            places = {(*path[:-1], name): widths, (*path, "out_indices"): [*range(1, len(widths) + 1)]}
+            places = {
+                (*path[:-1], name): widths,
+                (*path, "out_indices"): [*range(1, len(widths) + 1)],
+            }
             rest = [one for one in changes if one.path not in places]
             yield [*rest, *(Change(path=p, old=None, new=new) for p, new in places.items())]
 
@@ -391,8 +392,11 @@ def _less(config: Mapping[str, Any], changes: list[Change], model: Any) -> Itera
             for name, value in part.items():
                 place = (*path, name)
                 current = now.get(place, value)
-                if type(current) is int and root * root == side and root >= 16 and (
-                    current == root or (type(patch) is int and current == root * patch)
+                if (
+                    type(current) is int
+                    and root * root == side
+                    and root >= 16
+                    and (current == root or (type(patch) is int and current == root * patch))
                 ):  # a row for each pixel or patch
                     made: Any = current // 4
                 elif type(current) is int and side - 3 <= current <= side + 3:

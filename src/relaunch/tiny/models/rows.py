@@ -10,7 +10,6 @@ import os
 import resource
 import select
 import signal
-import sys
 import time
 
 from relaunch.tiny.models import build, kinds, repair
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from relaunch.tiny.models.kinds import Kind
 
 
-def all_rows(
-    path: str, *, seconds: float, only: list[str], failed: bool, jobs: int = 1
-) -> None:
+def all_rows(path: str, *, seconds: float, only: list[str], failed: bool, jobs: int = 1) -> None:
     """Make every row that the file does not have yet, and add it there; `jobs` at a time."""
     quiet()
     _warm()

@@ -1,0 +1,53 @@
+"""What `rl shrink` shows: what it does before the first attempt, and texts that fit the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from relaunch.cli import draw
+from relaunch.cli.shrink_live import Live
+from relaunch.cli.shrink_told import lines
+from relaunch.outcome import Signature
+from relaunch.session.shrinking.told import Doing, Found
+
+PEN = draw.Pen(colour=False, utf8=True)
+
+
+def test_what_runs_before_the_first_attempt_is_drawn_on_a_terminal_and_goes_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    live = Live(quiet=False, pen=PEN)
+    live.tell(Doing(text="runs as it is: python train.py"))
+    assert "rl: runs as it is: python train.py" in capsys.readouterr().err
+    live.close()
+    assert capsys.readouterr().err == "\r\x1b[J"
+
+
+def test_nothing_is_drawn_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Live(quiet=False, pen=PEN)
+    live.tell(Doing(text="runs as it is: python train.py"))
+    live.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_long_texts_are_folded_and_a_command_to_paste_is_not() -> None:
+    command = ("python", "train.py", *(f"--option-{number}" for number in range(12)))
+    found = Found(
+        failure=Signature(kind="exception", title="f.py:1 ValueError: " + "a b " * 30, key=()),
+        parts=(),
+        command=command,
+        env=None,
+        in_place=False,
+        attempts=2,
+        new_attempts=2,
+        fresh=1,
+        seconds=1.0,
+        per_s=2.0,
+        way="attempts start where rows.jsonl is first read: 170 ms instead of 582 ms",
+    )
+    told = lines(found, 80, PEN)
+    (whole,) = [line for line in told if line.startswith("run it")]
+    assert whole.endswith(" ".join(command))
+    assert all(len(line) <= 80 for line in told if line != whole)
+    assert "          ms" in told
