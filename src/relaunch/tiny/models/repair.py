@@ -254,27 +254,6 @@ def _all_stages(
         if is_ints(stages) and is_ints(taken) and len(stages) == times != len(taken):
             every = list(range(1, len(stages) + 1))
             yield [*changes, Change(path=(*path, "out_indices"), old=taken, new=every)]
-    if times:
-        yield from _stages_of_the_head(config, changes)
-
-
-def _stages_of_the_head(config: Mapping[str, Any], changes: list[Change]) -> Iterator[list[Change]]:
-    """Yield every stage taken out, where a head has a list with a width for each of them."""
-    now = {one.path: one.new for one in changes}
-    for path, part in parts(config):
-        widths = now.get((*path, "stage_out_channels"), part.get("stage_out_channels"))
-        if not path or not is_ints(widths):
-            continue
-        head = dict(parts(config))[path[:-1]]
-        for name, value in head.items():
-            if not (is_ints(value) and kind_of(name) == "width" and len(value) == len(widths)):
-                continue
-            places = {
-                (*path[:-1], name): widths,
-                (*path, "out_indices"): [*range(1, len(widths) + 1)],
-            }
-            rest = [one for one in changes if one.path not in places]
-            yield [*rest, *(Change(path=p, old=None, new=new) for p, new in places.items())]
 
 
 def _lists(config: Mapping[str, Any], changes: list[Change], error: str) -> Iterator[list[Change]]:
