@@ -28,6 +28,8 @@ class Payload:
     imports: str = _IMPORTS
     packages: tuple[str, ...] = ()
     """What must be installed for it."""
+    starts: int = 12
+    """So many times its start each tool has at least."""
 
     @property
     def slug(self) -> str:
@@ -85,6 +87,13 @@ def _csv(rng: random.Random) -> bytes:
     return out.getvalue().encode()
 
 
+_BATCHES = """
+import configparser
+read = configparser.ConfigParser()
+read.read_string(data.decode())
+found = [dict(read[name]) for name in read.sections()]
+return any(int(one.get("workers", 0)) > 4 and int(one.get("batch", 9)) < 4 for one in found)
+"""
 _ODD = """\
 def outer():
     def inner(x):
@@ -213,13 +222,7 @@ return False
         name="settings in sections",
         file="input.ini",
         make=_settings,
-        oracle="""
-import configparser
-read = configparser.ConfigParser()
-read.read_string(data.decode())
-found = [dict(read[name]) for name in read.sections()]
-return any(int(one.get("workers", 0)) > 4 and int(one.get("batch", 9)) < 4 for one in found)
-""",
+        oracle=_BATCHES,
     ),
     Payload(
         name="80 options",
@@ -287,5 +290,14 @@ except TypeError as error:
     return "super(type, obj)" in str(error)
 """,
     ),
+    Payload(
+        name="settings, of a program with pandas",
+        file="input.ini",
+        make=_settings,
+        imports="import sys\nimport pandas, scipy.stats\n",
+        packages=("pandas==2.2.3", "scipy==1.14.1"),
+        starts=250,
+        oracle=_BATCHES,
+    ),
 )
-"""Real failures of released packages."""
+"""Real failures of released packages, and a program that starts slowly: peers get time to end."""

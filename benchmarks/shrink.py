@@ -32,7 +32,6 @@ _RATE_S = 6
 _ENOUGH = 1.05
 """A tool that ends within this of the smallest has reached it."""
 _SLOW_START_S = 0.5
-_STARTS = 12
 _QUICKER, _FAR_QUICKER = 3.0, 10.0
 _LOOKS = 3
 _SHOWN = 200
@@ -47,6 +46,8 @@ class Case:
     folder: Path
     file: str
     python: str
+    starts: int = 12
+    """So many times its start each tool has at least."""
 
     @property
     def size(self) -> int:
@@ -105,12 +106,12 @@ def made_up(run: Run) -> Table:
 
 
 def packages(run: Run) -> Table:
-    """Do so with Python sources on which released packages fail."""
+    """Do so with sources on which released packages fail, and a program that imports much."""
     cases = []
     for one in PACKAGES:
         python = install.venv(f"case-{one.slug}", run.python, one.packages) / "python"
         cases.append(_written(run, one, str(python)))
-    return _compare(run, "packages", "Python sources on which released packages fail", cases)
+    return _compare(run, "packages", "programs with packages", cases)
 
 
 def open_cases(run: Run) -> Table:
@@ -135,7 +136,9 @@ def open_cases(run: Run) -> Table:
 def _written(run: Run, payload: Payload, python: str) -> Case:
     folder = run.work / payload.slug / "case"
     payload.write(folder)
-    return Case(name=payload.name, folder=folder, file=payload.file, python=python)
+    return Case(
+        name=payload.name, folder=folder, file=payload.file, python=python, starts=payload.starts
+    )
 
 
 def _compare(run: Run, name: str, title: str, cases: list[Case]) -> Table:
@@ -147,7 +150,7 @@ def _compare(run: Run, name: str, title: str, cases: list[Case]) -> Table:
         print(f"- {case.name} ...", flush=True)
         subprocess.run(["git", "init", "-q"], cwd=case.folder, check=True)  # a journal of its own
         start_s = case.start_s()
-        limit = max(given, int(_STARTS * start_s))
+        limit = max(given, int(case.starts * start_s))
         try:
             ours = _rl(run, case, limit)
             plain = _rl(run, case, int(_RATE_S + 4 * start_s), "--fresh")
@@ -162,7 +165,7 @@ def _compare(run: Run, name: str, title: str, cases: list[Case]) -> Table:
             print(f"  {ended.tool}: {ended}{shown}", flush=True)
         _add_rows(table, case, start_s, ours, plain, peers)
     table.notes += [
-        f"`+`: stopped after {given} s, or after {_STARTS} times the start if that is longer.",
+        f"`+`: stopped after {given} s, or after many times the start if that is longer.",
         "Seconds are wall time; who was stopped counts with those it had.",
         "`slipped`: what it left does not fail in the same way, asked in processes of its own.",
         f"Where a start takes {_SLOW_START_S:g} s of CPU time, {_FAR_QUICKER:g}x is promised.",
