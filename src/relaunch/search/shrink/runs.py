@@ -28,15 +28,20 @@ class InRow:
         phase: int = 0,
         pairs: bool = True,
         is_checked: bool = False,
+        above: int = 0,
         up_to: int = 1 << 30,
         leaves: bytes = b"",
     ) -> None:
-        """`up_to`: of larger documents nothing is tried; `leaves`: what stays of a unit."""
+        """Of documents not `above` so many bytes, and not `up_to` so many, nothing is tried.
+
+        `leaves`: what stays of a unit.
+        """
         self.name = name
         self.phase = phase
         self._find = find
         self._pairs = pairs
         self._is_checked = is_checked
+        self._above = above
         self._up_to = up_to
         self._leaves = leaves
 
@@ -48,7 +53,7 @@ class InRow:
 
     def begin(self, document: Document) -> Pieces | None:
         """Return the first place."""
-        if document.bytes > self._up_to:
+        if not self._above < document.bytes <= self._up_to:
             return None
         return pieces.begin(len(self._spans(document)[0]), pairs=self._pairs)
 

@@ -18,6 +18,7 @@ from tests.small import shrink
 
 from relaunch.search.shrink.document import Document
 from relaunch.search.shrink.formats.choose import read_bytes
+from relaunch.search.shrink.formats.lines import part_spans
 from relaunch.search.shrink.formats.yamlfile import Yaml
 
 TEXTS = st.text(alphabet="ab c:#-'\"[]{}&*,1\n", max_size=8)
@@ -315,3 +316,20 @@ def test_bytes_lose_blocks_then_single_ones():
         lambda model: b"\x07\x08" in model.data and model.data[:1] == b"\0",
     ).best["it"]
     assert best.data == b"\x00\x07\x08"
+
+
+def test_a_line_without_end_is_cut_by_its_length_first():
+    """Whole lines, words and single characters are too large, or too many, to begin with."""
+    text = "żabcdefg" * 20_000
+    at = len(text) // 3
+    text = f"{text[:at]}<odd>{text[at:]}"
+    best, search = small(text, "a.txt", lambda text: text[:1] == "ż" and "<odd>" in text, str)
+    assert best == "ż<odd>"
+    assert search.tried <= 150
+
+
+def test_no_part_of_a_line_divides_a_character():
+    data = "żółw\n".encode() * 3 + "€żaó".encode() * 500 + b"\n" + b"x" * 70
+    starts, ends = part_spans(data)
+    assert b"".join(data[start:end] for start, end in zip(starts, ends, strict=True)) == data[24:]
+    assert all(data[start:end].decode() for start, end in zip(starts, ends, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import partial
 
 from relaunch.search.shrink.document import Document, Grammar
 from relaunch.search.shrink.formats.jsonfile import line_spans
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(rb"[A-Za-z0-9_]+|[\x80-\xff]+")
 _CHARACTER = re.compile(rb"[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
-_BLOCK = 512
+_BLOCK, _PART = 512, 32
 _CHARACTERS_UP_TO = 1 << 14
 
 
@@ -42,6 +43,23 @@ def block_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
     return starts, [min(start + _BLOCK, len(data)) for start in starts]
 
 
+def part_spans(data: bytes, size: int = _PART) -> tuple[Sequence[int], Sequence[int]]:
+    """Return equal parts of the lines that are longer, none of which divides a character."""
+    starts: list[int] = []
+    ends: list[int] = []
+    for first, last in zip(*line_spans(data), strict=True):
+        if last - first <= size:
+            continue
+        cuts = [first]
+        for at in range(first + size, last, size):
+            while at < last and data[at] & 0xC0 == 0x80:
+                at += 1
+            cuts.append(at)
+        starts += cuts
+        ends += [*cuts[1:], last]
+    return starts, ends
+
+
 def line_end_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
     """Return the blanks before, after and between lines."""
     return _spans(re.compile(rb"[ \t\r\n]+"), data)
@@ -53,6 +71,13 @@ def _spans(pattern: re.Pattern[bytes], data: bytes) -> tuple[Sequence[int], Sequ
 
 
 LINES = InRow("lines", line_spans)
+LONG_PARTS = InRow(
+    "parts of long lines", partial(part_spans, size=_BLOCK), phase=1, pairs=False,
+    above=_CHARACTERS_UP_TO,
+)  # fmt: skip
+PARTS = InRow(
+    "parts of lines", part_spans, phase=1, pairs=False, above=_CHARACTERS_UP_TO, up_to=1 << 19
+)
 WORDS = InRow("words", word_spans, phase=2, up_to=1 << 17)
 BLANKS = InRow("blanks", line_end_spans, phase=3, pairs=False, up_to=1 << 16)
 CHARACTERS = InRow("characters", character_spans, phase=3, up_to=_CHARACTERS_UP_TO)
@@ -61,13 +86,13 @@ BYTES = InRow("bytes", byte_spans, phase=1, up_to=1 << 16)
 
 
 class Lines(Grammar):
-    """Lines of text: lines, then words, blanks and characters in them."""
+    """Lines of text: lines, then parts of long ones, words, blanks and characters in them."""
 
     name = "lines"
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return lines first."""
-        return [LINES, WORDS, BLANKS, CHARACTERS]
+        return [LINES, LONG_PARTS, PARTS, WORDS, BLANKS, CHARACTERS]
 
     def held(self, data: bytes, keep: Sequence[str]) -> object:
         """Return the lines that match."""
