@@ -214,7 +214,10 @@ def _quicker(case: Case, start_s: float, ours: Ended, peers: list[Ended]) -> Row
     quickest = min(reached, key=lambda one: one.seconds, default=None)
     start = f"start {start_s:.2f} s"
     if quickest is None:
-        return Row(cells=(f"{case.name}: time", start, "no peer comes as far"))
+        longest = max((one.seconds for one in peers if one.stopped), default=0.0)
+        within = f" in {longest:.0f} s" if longest else ""
+        said = f"{ours.seconds:.1f} s, no peer comes as far{within}"
+        return Row(cells=(f"{case.name}: time", start, said))
     times = quickest.seconds / ours.seconds
     at_least = _FAR_QUICKER if start_s >= _SLOW_START_S else _QUICKER
     cells = (f"{case.name}: time", start, f"{ours.seconds:.1f} s, {quickest.tool}")
