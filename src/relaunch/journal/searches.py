@@ -310,6 +310,26 @@ def newest(home: str, kinds: Collection[str]) -> Search | None:
     return None
 
 
+def sweep(home: str, kind: str, name: str) -> None:
+    """Remove the folder of that name that searches of a kind have while they run, and left."""
+    import shutil  # not on the way of a launch
+
+    for number in numbers(home):
+        try:
+            search = load(home, number)
+        except JournalError:
+            continue
+        folder = os.path.join(search.path, name)
+        if search.start.get("kind") != kind or not os.path.isdir(folder):
+            continue
+        try:
+            search.hold()
+        except JournalError:  # it runs
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        search.release()
+
+
 def unfinished(home: str) -> list[Search]:
     """Return the searches that may go on one day."""
     found = []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 
-from relaunch.errors import JournalError
-from relaunch.journal import searches
 from relaunch.jsontext import loads
 from relaunch.outcome import Outcome
 from relaunch.proc import workers
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from relaunch.session.growing.sized import Sized
 
 KIND = "grow"
-_SCRATCH = "rows"
+SCRATCH = "rows"
 """Where files that were cut lie, while they are used."""
 
 
@@ -62,7 +60,7 @@ class Crew:
         """Run it at these sizes."""
         self._count += 1
         name = f"{self._count:04d}"
-        folder, scratch = self._folder(name), os.path.join(self._path, _SCRATCH, name)
+        folder, scratch = self._folder(name), os.path.join(self._path, SCRATCH, name)
         for path in (folder, scratch):
             os.makedirs(path, mode=0o700)
         sized = self._sized
@@ -95,28 +93,13 @@ class Crew:
         """End all that runs, and leave nothing behind but what was written down."""
         for at in self.running:
             self.cancel(at)
-        shutil.rmtree(os.path.join(self._path, _SCRATCH), ignore_errors=True)
+        shutil.rmtree(os.path.join(self._path, SCRATCH), ignore_errors=True)
 
     def _folder(self, name: str) -> str:
         return os.path.join(self._path, "probes", name)
 
     def _clear(self, name: str) -> None:
-        shutil.rmtree(os.path.join(self._path, _SCRATCH, name), ignore_errors=True)
-
-
-def sweep(home: str) -> None:
-    """Remove what searches that were killed left: files that they had cut."""
-    for number in searches.numbers(home):
-        search = searches.load(home, number)
-        scratch = os.path.join(search.path, _SCRATCH)
-        if search.start.get("kind") != KIND or not os.path.isdir(scratch):
-            continue
-        try:
-            search.hold()
-        except JournalError:  # it runs
-            continue
-        shutil.rmtree(scratch, ignore_errors=True)
-        search.release()
+        shutil.rmtree(os.path.join(self._path, SCRATCH, name), ignore_errors=True)
 
 
 def _last_number(folder: str) -> int:

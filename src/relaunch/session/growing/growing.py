@@ -5,7 +5,7 @@ from __future__ import annotations
 from relaunch.journal import searches
 from relaunch.proc.interrupts import Interrupts
 from relaunch.session.growing.along import Along
-from relaunch.session.growing.crew import KIND, Crew, Probe, sweep
+from relaunch.session.growing.crew import KIND, SCRATCH, Crew, Probe
 from relaunch.session.growing.remembered import request_json
 from relaunch.session.growing.sized import Sized
 from relaunch.session.growing.told import Began, Found, Probed, Turn
@@ -35,7 +35,7 @@ class Growing:
         self.request = request
         self.tell = tell
         home = project.home
-        sweep(home.journal)
+        searches.sweep(home.journal, KIND, SCRATCH)
         start = {"kind": KIND, "request": request_json(request, home.project)}
         self.book = searches.take_up(home.journal, lambda: start, resume)
         self.known = [

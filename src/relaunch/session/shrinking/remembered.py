@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from relaunch.session.project import Project
 
+KIND = "shrink"
 _PLAIN = ("args", "changing", "steps", "stdin", "trial", "bundle", "output", "jobs", "memory_bytes",
           "fresh", "most_runs", "most_s")  # fmt: skip
 _LISTS = ("files", "also", "keep")
@@ -32,7 +33,7 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
 
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last search, and what was asked for."""
-    search = searches.newest(project.home.journal, ("shrink",))
+    search = searches.newest(project.home.journal, (KIND,))
     if search is None:
         hint = "rl shrink data.jsonl -- python load.py data.jsonl"
         raise UsageError("there is no search yet", hint=hint)

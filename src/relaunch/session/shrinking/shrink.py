@@ -24,9 +24,8 @@ from relaunch.session.shrinking.crew import FRESH, Crew, Job
 from relaunch.session.shrinking.full_disk import check as check_room
 from relaunch.session.shrinking.full_disk import unwritten
 from relaunch.session.shrinking.gains import TICK_S, Gains, bytes_of
-from relaunch.session.shrinking.leftovers import KIND, SCRATCH, sweep
 from relaunch.session.shrinking.places import with_parts
-from relaunch.session.shrinking.remembered import request_json
+from relaunch.session.shrinking.remembered import KIND, request_json
 from relaunch.session.shrinking.steps import find
 from relaunch.session.shrinking.subject import subject_of
 from relaunch.session.shrinking.told import Began, Doing, Found, Said
@@ -57,6 +56,9 @@ after each time that it did not hold at the end."""
 _LAST_S = 3.0
 _REFUTED = 8
 """So often a fork may be wrong before none is asked any more."""
+
+SCRATCH = "work"
+"""The folder of a search that has its places, while it runs."""
 
 
 def shrink(
@@ -126,7 +128,7 @@ class Shrink:
         self.project = project
         self.request = request
         self.tell = tell
-        sweep(project.home.journal)
+        searches.sweep(project.home.journal, KIND, SCRATCH)
         repair(project, tell=lambda _: None)
         if request.bundle:
             check(request.recipe.cwd, request.bundle)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from relaunch.search.shrink.document import Document, Unparsable
+from relaunch.search.shrink.formats.plain_values import PlainValues
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree
-from relaunch.search.shrink.treepasses import TreeGrammar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _blank_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
 BLANKS = InRow("blanks", _blank_spans, phase=2, pairs=False, is_checked=True, up_to=1 << 16)
 
 
-class Keyed(TreeGrammar):
+class Keyed(PlainValues):
     """`name = value` on lines, under sections if there are any."""
 
     name = "settings"
@@ -93,21 +93,6 @@ class Keyed(TreeGrammar):
         """Cut whole lines."""
         nodes = tree.children[parent]
         return [(tree.item_start[nodes[a]], tree.item_end[nodes[b]], b"") for a, b in gone]
-
-    def simplest(self, tree: Tree, leaf: int) -> bytes | None:
-        """Return 0 for a number, nothing for a text."""
-        if not tree.is_leaf(leaf):
-            return None
-        return b"0" if tree.kind[leaf] == NUMBER else b""
-
-    def others(self, tree: Tree, leaf: int) -> Sequence[bytes]:
-        """Return what else is plain."""
-        return (b"", b"0", b"1", b"a") if tree.is_leaf(leaf) else ()
-
-    def number(self, raw: bytes) -> int | None:
-        """Return the whole part of a number."""
-        value = float(raw)
-        return int(value) if abs(value) < 1e15 else None
 
     def letters(self, tree: Tree, leaf: int) -> list[tuple[int, int]]:
         """Return the characters."""

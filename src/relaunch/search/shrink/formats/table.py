@@ -6,9 +6,10 @@ import re
 from fnmatch import fnmatchcase
 
 from relaunch.search.shrink.document import Document, Unparsable
+from relaunch.search.shrink.formats.plain_values import PlainValues
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, NUMBER, TEXT, Tree
-from relaunch.search.shrink.treepasses import EachValue, Everywhere, Tied, TreeGrammar, Values
+from relaunch.search.shrink.treepasses import EachValue, Everywhere, Tied, Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _LINE_ENDS = InRow(
 )
 
 
-class Table(TreeGrammar):
+class Table(PlainValues):
     """Rows of cells; all have as many, if they had to begin with."""
 
     is_checked = True
@@ -112,21 +113,6 @@ class Table(TreeGrammar):
                 )
             width = count
         return tree
-
-    def simplest(self, tree: Tree, leaf: int) -> bytes | None:
-        """Return 0 for a number, nothing for a text."""
-        if not tree.is_leaf(leaf):
-            return None
-        return b"0" if tree.kind[leaf] == NUMBER else b""
-
-    def others(self, tree: Tree, leaf: int) -> Sequence[bytes]:
-        """Return what else is plain."""
-        return (b"", b"0", b"1", b"a") if tree.is_leaf(leaf) else ()
-
-    def number(self, raw: bytes) -> int | None:
-        """Return the whole part of a number."""
-        value = float(raw)
-        return int(value) if abs(value) < 1e15 else None
 
     def letters(self, tree: Tree, leaf: int) -> list[tuple[int, int]]:
         """Return the characters, without the quotes around them."""
