@@ -98,6 +98,7 @@ def ask(address: str, words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    sys.path[0] = os.getcwd()  # not this folder: its bisect.py is not the one that torch imports
     verb, address, *words = sys.argv[1:]
     if verb == "serve":
         serve(address, words)
