@@ -1,12 +1,12 @@
 # What a person types here: demo, test, check, bench, bench-cycle, bench-warm, bench-probe,
-# bench-bisect, bench-shrink, bench-tiny, soak.
+# bench-bisect, bench-shrink, bench-tiny, bench-squeeze, bench-hang, soak.
 # An interpreter that may not keep its bytecode compiles every module at every start.
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONPATH
 unexport VIRTUAL_ENV
 
 PYTHON ?= python3
-# Half of what tests do is to wait.
+# A third of what tests do is to wait.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 3 / 2)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,18 +14,19 @@ READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 TORCH := .venv-torch
+NODES ?= 3
 
 .PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
-.PHONY: bench-warm bench-probe bench-bisect bench-shrink bench-tiny soak soak-faults soak-warm programs torch generated clean
-.PHONY: tiny-table
+.PHONY: bench-warm bench-probe bench-bisect bench-shrink bench-tiny bench-squeeze bench-hang
+.PHONY: soak soak-faults soak-warm programs torch generated clean tiny-table bytecode slurm-up slurm-down
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/demo.sh
 
 ## test: every test; tests that drive a program that is missing say so
-test: $(READY) programs
-	$(PYTEST) -n $(JOBS) tests
+test: $(READY) programs bytecode
+	$(PYTEST) -n $(JOBS) --dist worksteal tests
 
 # Without RELAUNCH_CI=1 the tests that need torch are skipped, unless RELAUNCH_TORCH_PYTHON has it.
 ifeq ($(RELAUNCH_CI),1)
@@ -58,8 +59,8 @@ docs: $(READY)
 	$(BIN)/python scripts/reference.py
 	$(BIN)/mkdocs build --strict --quiet
 
-## bench, and bench-cycle to bench-tiny one by one: what rl costs beside its peers
-bench: bench-cycle bench-warm bench-probe bench-bisect bench-shrink bench-tiny
+## bench, and bench-cycle to bench-hang one by one: what rl costs beside its peers
+bench: bench-cycle bench-warm bench-probe bench-bisect bench-shrink bench-tiny bench-squeeze bench-hang
 
 bench-cycle: $(READY)
 	$(BIN)/python -m benchmarks.cycle
@@ -79,18 +80,25 @@ bench-tiny: $(READY)
 ## tiny-table: how many of the installed architectures can be made tiny; goes on where it stopped
 tiny-table: $(READY) torch
 	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check scipy pillow  # vision asks for them
-	$(BIN)/python -m benchmarks.tiny_models
+	$(BIN)/python -m benchmarks.tiny_models --check
 
+bench-squeeze: $(READY)
+	$(BIN)/python -m benchmarks.squeeze
+
+bench-hang: $(READY) torch programs
+	$(BIN)/python -m benchmarks.hang
+
+# CASES=FOLDER: also with the failures of released packages in it
 bench-shrink: $(READY)
-	$(BIN)/python -m benchmarks.shrink
+	$(BIN)/python -m benchmarks.shrink $(if $(CASES),--cases "$(CASES)")
 
 ## soak: ten thousand faults, twenty thousand warm relaunches
 soak: soak-faults soak-warm
 
-soak-faults: $(READY) programs
+soak-faults: $(READY) programs bytecode
 	RELAUNCH_FAULTS=10000 RELAUNCH_LONGEST_TEST_S=7200 $(PYTEST) -n 8 -rP tests/quality/test_faults.py
 
-soak-warm: $(READY) programs
+soak-warm: $(READY) programs bytecode
 	RELAUNCH_WARM_PAIRS=20000 RELAUNCH_LONGEST_TEST_S=7200 $(PYTEST) -n 2 -rP tests/quality/warm
 
 ## generated: write the shell completions anew from the parsers
@@ -116,6 +124,16 @@ $(TORCH)/.ready: | $(INSTALLED)
 
 programs:
 	@sh scripts/programs.sh
+
+## slurm-up NODES=3, slurm-down: a real Slurm on this machine alone; prints what to export
+slurm-up:
+	@$(PYTHON) scripts/slurm.py up --nodes $(NODES)
+
+slurm-down:
+	@$(PYTHON) scripts/slurm.py down
+
+bytecode: $(READY)
+	@$(BIN)/python -m tests.bytecode
 
 clean:
 	rm -rf $(VENV) $(TORCH) site docs/reference/verbs/*.md

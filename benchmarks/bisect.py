@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import cases, commits, flaky
+from benchmarks import cases, commits, flaky, places
 from benchmarks.command import Benchmark
 
 BISECT = Benchmark(
@@ -14,6 +14,7 @@ BISECT = Benchmark(
     results=Path(__file__).parent / "RESULTS-bisect.md",
     subjects={
         "commits": commits.of_all_kinds,
+        "places": places.of_every_place,
         "deterministic": flaky.deterministic,
         "flaky": flaky.three_models,
         "workers": commits.of_two_workers,

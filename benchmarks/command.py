@@ -29,7 +29,7 @@ class Benchmark:
     about: str
     title: str
     results: Path
-    subjects: Mapping[str, Callable[[Run], Table]]
+    subjects: Mapping[str, Callable[[Run], Table | list[Table]]]
     rounds: int
     quick_rounds: int
     takes_clones: bool = False
@@ -46,7 +46,8 @@ class Benchmark:
             run = self._prepare(options, work)
             facts = machine.facts(run.python)
             print("\n".join(f"- {fact}" for fact in facts) + "\n", flush=True)
-            tables = [self._measure(name, run) for name in options.only or self.subjects]
+            names = options.only or self.subjects
+            tables = [table for name in names for table in self._measure(name, run)]
             facts[-1] = machine.facts(run.python)[-1]
         except Unmeasured as reason:
             print(f"nothing was measured: {reason}", file=sys.stderr)
@@ -104,14 +105,16 @@ class Benchmark:
             limit_s=getattr(options, "limit", None),
         )
 
-    def _measure(self, name: str, run: Run) -> Table:
+    def _measure(self, name: str, run: Run) -> list[Table]:
         try:
-            table = self.subjects[name](run)
+            found = self.subjects[name](run)
         except Unmeasured as reason:
             rows = [Row(cells=(name,), unmeasured=str(reason))]
-            table = Table(name=name, title=name, columns=("measured",), rows=rows)
-        print(table.text(), flush=True)
-        return table
+            found = Table(name=name, title=name, columns=("measured",), rows=rows)
+        tables = found if isinstance(found, list) else [found]
+        for table in tables:
+            print(table.text(), flush=True)
+        return tables
 
     def _results(self, facts: list[str], tables: list[Table], *, quick: bool) -> str:
         how = f"python -m {self.module} --write" + (" --quick" if quick else "")

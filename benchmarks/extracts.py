@@ -57,6 +57,7 @@ def _measure(run: Run, format: str) -> Table:
             for way in ways
         ],
         run.rounds,
+        with_peak=True,
     )
     path.unlink()
     run.keep(format, costs)
@@ -202,6 +203,7 @@ def of_a_sentinel(run: Run) -> Table:
     costs = compete(
         [Contestant(name=way.name, argv=way.argv, cwd=run.work, env=env) for way in ways],
         run.rounds,
+        with_peak=True,
     )
     path.unlink()
     run.keep("find", costs)

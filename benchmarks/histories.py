@@ -58,7 +58,7 @@ def make(
         elif kind == "breakage" and number:
             broken = rng.random() < 0.3 and number not in (culprit - 1, culprit, size)
             changed["extra.py"] = "import missing_thing\n" if broken else ""
-        parents = _parents(kind, number)
+        parents = parents_of(kind, number)
         brought = {**brought, **changed} if number % 6 in (2, 3, 4, 5) else {}
         lines += _commit(number, {**brought, **changed} if len(parents) > 1 else changed, parents)
     subprocess.run(
@@ -159,7 +159,7 @@ def _wheels(folder: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _parents(kind: str, number: int) -> list[int]:
+def parents_of(kind: str, number: int) -> list[int]:
     """Say what a commit follows: with merges, three of six are on a branch, one merges it."""
     if not number:
         return []

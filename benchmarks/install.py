@@ -63,12 +63,21 @@ def relaunch(python: str) -> Path:
     Those hold nothing else; the setuptools that `venv` adds before 3.12 slows every start there.
     """
     stamp = digest_of_the_source()
-    return venv("relaunch", python, [str(CHECKOUT)], stamp=stamp, without=("setuptools",))
+    wanted = [f"{CHECKOUT}[stacks]"]
+    return venv("relaunch", python, wanted, stamp=stamp, without=("setuptools",))
 
 
 def bare(python: str) -> Path:
     """Make an environment with nothing in it."""
     return venv("bare", python)
+
+
+def with_torch() -> str:
+    """Return a Python that has torch: the one that is named, or that of `make torch`."""
+    python = os.environ.get("RELAUNCH_TORCH_PYTHON") or str(CHECKOUT / ".venv-torch/bin/python")
+    if not shutil.which(python):
+        raise Unmeasured("no Python with torch: make torch, or RELAUNCH_TORCH_PYTHON")
+    return python
 
 
 def plain_environment(home: Path, *bins: Path) -> dict[str, str]:

@@ -5,7 +5,9 @@ Linux only: orphans are adopted (a child subreaper), so a peer's daemon is count
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import functools
 import json
 import os
 import pty
@@ -13,6 +15,7 @@ import resource
 import select
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +58,7 @@ class Cost:
     tail: str
     """The end of what it wrote."""
     peak_kib: int = 0
-    """The most memory that one of its processes had."""
+    """The most memory that one of its processes had; 0 unless it was asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +81,7 @@ class Costs:
     """All runs of one contestant."""
 
     runs: tuple[Cost, ...]
+    warm_up: Cost
 
     @property
     def cpu_ms(self) -> float:
@@ -91,8 +95,8 @@ class Costs:
 
     @property
     def peak_mib(self) -> float:
-        """The most memory that any run had."""
-        return max(run.peak_kib for run in self.runs) / 1024
+        """The most memory that the run before these had, which was not timed."""
+        return self.warm_up.peak_kib / 1024
 
     @property
     def wall_ms(self) -> float:
@@ -100,27 +104,31 @@ class Costs:
         return min(run.wall_s for run in self.runs) * 1000
 
 
-def compete(contestants: Sequence[Contestant], rounds: int) -> dict[str, Costs]:
-    """Run all of them in turn, `rounds` times after one warm-up, so that a disturbance hits all."""
+def compete(
+    contestants: Sequence[Contestant], rounds: int, *, with_peak: bool = False
+) -> dict[str, Costs]:
+    """Run all of them in turn, `rounds` times after one warm-up, so that a disturbance hits all.
+
+    `with_peak` measures memory in the warm-up: what starts them there would cost time.
+    """
     runs: dict[str, list[Cost]] = {one.name: [] for one in contestants}
     for number in range(rounds + 1):
         for one in contestants:
             one.prepare(number)
-            cost = spend(one)
-            if number:
-                runs[one.name].append(cost)
-    return {name: Costs(tuple(costs)) for name, costs in runs.items()}
+            runs[one.name].append(spend(one, with_peak=with_peak and not number))
+    return {name: Costs(tuple(costs[1:]), costs[0]) for name, costs in runs.items()}
 
 
-def spend(one: Contestant) -> Cost:
+def spend(one: Contestant, *, with_peak: bool = False) -> Cost:
     """Run it once; raises Unmeasured when it fails or does not say what it must."""
+    helper = _starter() if with_peak else ""
     report, report_far = os.pipe()
     keeper = os.fork()
     if keeper == 0:
         code = 1
         try:
             os.close(report)
-            said = json.dumps(_keep(one)).encode()
+            said = json.dumps(_keep(one, helper)).encode()
             os.write(report_far, said)
             code = 0
         finally:
@@ -137,17 +145,57 @@ def spend(one: Contestant) -> Cost:
     return cost
 
 
-def _keep(one: Contestant) -> dict[str, object]:
+_STARTER = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    struct rusage used;
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) { execv(words[2], words + 3); _exit(127); }
+    if (pid < 0 || wait4(pid, &status, 0, &used) < 0) return 126;
+    FILE *file = fopen(words[1], "w");
+    if (!file || fprintf(file, "%ld", used.ru_maxrss) < 0 || fclose(file)) return 126;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+"""
+
+
+@functools.cache
+def _starter() -> str:
+    """Compile what starts a program with next to no memory of its own.
+
+    The kernel counts to a program what the process had that became it: started by this Python, even
+    `head` would have 20 MiB.
+    """
+    folder = tempfile.mkdtemp(prefix="rl-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    program = os.path.join(folder, "starter")
+    source = Path(folder, "starter.c")
+    source.write_text(_STARTER)
+    try:
+        subprocess.run(["cc", "-O1", "-o", program, str(source)], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Unmeasured(f"peak memory needs a C compiler: {error}") from None
+    return program
+
+
+def _keep(one: Contestant, helper: str) -> dict[str, object]:
     """In a process of its own: start the command, drain it, adopt and reap all it leaves behind."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.chdir(one.cwd)
     drain, actions, setsid = _plumbing(one.stdout)
     # Looked up in the command's own PATH; posix_spawnp would take ours.
     program = shutil.which(one.argv[0], path=one.env.get("PATH")) or one.argv[0]
+    argv, peak = list(one.argv), ""
+    if helper:
+        peak = f"{helper}.{os.getpid()}"
+        program, argv = helper, [helper, peak, program, *argv]
     start = time.monotonic()
-    pid = os.posix_spawn(
-        program, list(one.argv), dict(one.env), file_actions=actions, setsid=setsid
-    )
+    pid = os.posix_spawn(program, argv, dict(one.env), file_actions=actions, setsid=setsid)
     for fd in {action[1] for action in actions if action[0] == os.POSIX_SPAWN_DUP2}:
         if fd > 2:
             os.close(fd)
@@ -167,7 +215,7 @@ def _keep(one: Contestant) -> dict[str, object]:
         "exit_code": os.waitstatus_to_exitcode(status),
         "seen_bytes": seen,
         "tail": tail.decode(errors="replace"),
-        "peak_kib": usage.ru_maxrss,
+        "peak_kib": int(Path(peak).read_text()) if peak else 0,
     }
 
 

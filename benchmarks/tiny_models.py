@@ -4,6 +4,8 @@ python -m benchmarks.tiny_models                  # goes on where the last one w
 python -m benchmarks.tiny_models --failed         # tries those anew that did not pass
 python -m benchmarks.tiny_models --only llama t5  # these types, or `type Class`
 python -m benchmarks.tiny_models --write          # only the table, from the rows that are there
+
+Rows of other code or other packages do not count, and the table is written when none is missing.
 """
 
 from __future__ import annotations
@@ -11,18 +13,18 @@ from __future__ import annotations
 import argparse
 import collections
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import install
+from benchmarks.spend import Unmeasured
 from relaunch.tiny.models import start
 from relaunch.tiny.models.kinds import FAMILIES
 from relaunch.tiny.models.rows import passed, read_rows, why
 
-ROOT = Path(__file__).parent.parent
-ROWS = ROOT / ".bench/tiny-models.jsonl"
+ROWS = install.ROOT / "tiny-models.jsonl"
 RESULTS = Path(__file__).parent / "RESULTS-tiny-models.md"
 TARGETS = dict.fromkeys(("decoder", "encoder", "encoder-decoder", "MoE", "vision"), 0.9)
 
@@ -30,8 +32,7 @@ TARGETS = dict.fromkeys(("decoder", "encoder", "encoder-decoder", "MoE", "vision
 def main() -> int:
     """Make the rows that are missing, print the table, and write it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    default = os.environ.get("RELAUNCH_TORCH_PYTHON") or str(ROOT / ".venv-torch/bin/python")
-    parser.add_argument("--python", default=default, help="with torch and transformers")
+    parser.add_argument("--python", help="with torch and transformers")
     parser.add_argument("--rows", default=str(ROWS), help="the file of rows, added to")
     parser.add_argument("--seconds", type=float, default=12.0, help="of CPU for one architecture")
     parser.add_argument("--jobs", type=int, default=2, help="architectures at a time")
@@ -40,27 +41,37 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="no row is made")
     parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed")
     args = parser.parse_args()
+    try:
+        python = args.python or install.with_torch()
+    except Unmeasured as why_not:
+        parser.error(str(why_not))
     Path(args.rows).parent.mkdir(parents=True, exist_ok=True)
     if not args.write:
         request = {"file": args.rows, "seconds": args.seconds, "only": args.only,
                    "failed": args.failed, "jobs": args.jobs}  # fmt: skip
         subprocess.run(
-            [args.python, start.__file__, "rows"], input=json.dumps(request), text=True, check=True
+            [python, start.__file__, "rows"], input=json.dumps(request), text=True, check=True
         )
-    rows = dict(sorted(read_rows(args.rows).items()))
-    text = report(rows, versions(args.python))
-    RESULTS.write_text(text)
+    now = stamp(python)
+    rows = dict(sorted(read_rows(args.rows, now["made_with"]).items()))
+    text = report(rows, now["made_with"])
     sys.stdout.write(text.partition("\n## Which")[0] + "\n")
+    missing = set(now["installed"]) - set(rows)
+    if missing:
+        count = f"{len(missing)} of {len(now['installed'])} architectures have no row"
+        sys.stderr.write(f"{count} of this code and these packages: {RESULTS.name} stays\n")
+    else:
+        RESULTS.write_text(text)
     missed = [name for name, target in TARGETS.items() if share(rows, name) < target]
-    return 1 if args.check and missed else 0
+    return 1 if args.check and (missed or missing) else 0
 
 
-def versions(python: str) -> str:
-    """Return what the table was made with."""
-    names = "'transformers', t.__version__, 'and torch', torch.__version__"
-    line = f"import torch, transformers as t; print({names})"
-    done = subprocess.run([python, "-c", line], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+def stamp(python: str) -> dict[str, Any]:
+    """Return what rows must have been made with, and the names of all that there should be."""
+    done = subprocess.run(
+        [python, start.__file__, "stamp"], input="{}", capture_output=True, text=True, check=True
+    )
+    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
 def of(rows: dict[str, dict[str, Any]], family: str) -> list[dict[str, Any]]:
@@ -74,7 +85,7 @@ def share(rows: dict[str, dict[str, Any]], family: str) -> float:
     return sum(map(passed, found)) / len(found) if found else 0.0
 
 
-def report(rows: dict[str, dict[str, Any]], made_with: str) -> str:
+def report(rows: dict[str, dict[str, Any]], made_with: dict[str, str]) -> str:
     """Return the page: the table, then every row that does not pass and why."""
     good = [row for row in rows.values() if passed(row)]
     sizes = sorted(row["bytes"] for row in good) or [0]
@@ -82,8 +93,9 @@ def report(rows: dict[str, dict[str, Any]], made_with: str) -> str:
     lines = [
         "# Tiny models",
         "",
-        f"{made_with}: {len(rows)} architectures (a model type with the class that stands for it",
-        f"in a family), {len(good)} tiny: at most 1 MB of weights; forward, backward and generate",
+        f"transformers {made_with['transformers']} and torch {made_with['torch']}: {len(rows)}",
+        "architectures (a model type with the class that stands for it in a family),",
+        f"{len(good)} of them tiny: at most 1 MB of weights; forward, backward and generate",
         f"run; saved and loaded they give the same. Median {sizes[len(sizes) // 2] // 1000} kB;",
         f"{repaired} needed a repair. By `make tiny-table`.",
         "",

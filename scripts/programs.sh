@@ -3,7 +3,8 @@
 set -eu
 missing=
 for pair in git:git tmux:tmux strace:strace vim:vim nvim:neovim nano:nano emacs:emacs-nox \
-    zsh:zsh fish:fish; do
+    zsh:zsh fish:fish cc:build-essential \
+    munged:munge slurmctld:slurmctld slurmd:slurmd srun:slurm-client; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
 done
 [ -n "$missing" ] || exit 0

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+import zipfile
 from pathlib import Path
+
+from tests.conftest import World
 
 from relaunch.trial.place.requirements import Requirements
 
@@ -68,3 +71,24 @@ class Package:
         """How often it was built."""
         path = self.folder / "builds"
         return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def package(world: World, name: str, version: str, works: bool) -> None:
+    """Put a wheel into the folder that installers look in."""
+    folder = world.root / "wheels"
+    folder.mkdir(exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
+        file.writestr(f"{name}.py", f"works = {works}\n")
+        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        file.writestr(f"{info}/METADATA", about)
+        wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        file.writestr(f"{info}/WHEEL", wheel)
+        file.writestr(f"{info}/RECORD", "")
+
+
+def install_from_wheels(world: World) -> None:
+    """Let installers know that folder and nothing else."""
+    wheels = str(world.root / "wheels")
+    world.env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels, "UV_OFFLINE": "1"}
+    world.env |= {"UV_NO_INDEX": "1", "UV_FIND_LINKS": wheels}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,7 +64,8 @@ class World:
         self.env = self._env()
         # These tests run on an editable install of this very checkout: leave it out of snapshots.
         self.settings("[record]\nalso = []\n")
-        self.git("init", "-q", "-b", "main")
+        # Without the samples of hooks, which cost as much as all else.
+        self.git("init", "-q", "-b", "main", "--template=")
         self.write("README.md", "a project\n")
         self.commit("start")
 
@@ -195,18 +199,49 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of 24 MiB; only root can have one."""
+@contextmanager
+def mounted(disk: Path, mib: int) -> Iterator[Path]:
+    """Have a real file system of so many MiB; only root can."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")
-    disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", disk], check=True)
     try:
         yield disk
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 24 MiB; only root can have one."""
+    with mounted(tmp_path / "disk", 24) as disk:
+        yield disk
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder that `make` has filled: once, whichever worker comes first."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(f"{folder}.made"):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            Path(f"{folder}.made").touch()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def native_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache in which the shim of `rl blame` is compiled, where it can be."""
+    from relaunch.trial.blame.shim import library
+
+    def compile_it(folder: Path) -> None:
+        library(str(folder / "relaunch" / "native"))
+
+    return made_once(tmp_path_factory, "native-cache", compile_it)
 
 
 @pytest.fixture

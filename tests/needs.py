@@ -21,16 +21,32 @@ def needs(program: str) -> None:
 
 def python_with_torch() -> str:
     """Return a Python that has torch and numpy; skip the test, or fail in CI, if there is none."""
+    return _python_with("torch", "numpy")
+
+
+def python_with_safetensors() -> str:
+    """Return a Python that has safetensors too."""
+    return _python_with("torch", "numpy", "safetensors")
+
+
+def python_with_transformers() -> str:
+    """Return a Python that has transformers too."""
+    return _python_with("torch", "transformers", "tokenizers")
+
+
+def _python_with(*packages: str) -> str:
     python = os.environ.get("RELAUNCH_TORCH_PYTHON") or sys.executable
-    if not _has_torch(python):
-        missing(f"this test needs torch and numpy, and {python} has none; RELAUNCH_TORCH_PYTHON")
+    if not _has(python, packages):
+        wanted = ", ".join(packages)
+        missing(f"this test needs {wanted}, which {python} has not; RELAUNCH_TORCH_PYTHON")
     return python
 
 
 @functools.cache
-def _has_torch(python: str) -> bool:
-    asked = subprocess.run([python, "-c", "import torch, numpy"], capture_output=True, check=False)
-    return asked.returncode == 0
+def _has(python: str, packages: tuple[str, ...]) -> bool:
+    # Found, not imported: that takes seconds in each worker, and the test itself will do it.
+    ask = "import sys, importlib.util as i; sys.exit(not all(map(i.find_spec, sys.argv[1:])))"
+    return subprocess.run([python, "-c", ask, *packages], capture_output=True).returncode == 0
 
 
 def missing(what: str) -> NoReturn:

@@ -77,6 +77,19 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def kill_at_once(pid: int) -> None:
+    """Kill a process and all below it, so that nobody of them sees the end of another."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop()
+        os.kill(one, signal.SIGSTOP)
+        found.append(one)
+        waiting += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+    for one in found:
+        os.kill(one, signal.SIGKILL)
+
+
 class Screen:
     """A terminal with a command on it, and a person who types."""
 

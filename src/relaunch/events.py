@@ -18,6 +18,12 @@ class Warned(Record):
     hint: str = ""
 
 
+class Prepared(Record):
+    """Part of the program's world was made for it: a small disk, a limit; and by which means."""
+
+    text: str
+
+
 class Warmed(Record):
     """A warm run goes on at a statement, or begins at the beginning: `cold` says why."""
 
@@ -54,6 +60,8 @@ class Finished(Record):
     config_set: str = ""
     replayable: bool = False
     """The call that failed was kept, for `rl replay`."""
+    blamable: tuple[str, ...] = ()
+    """Errors of the system that the failure names without saying where: `ENOSPC`."""
     in_line: bool = False
     """The program's last output did not end its line; a terminal needs a fresh one."""
 
@@ -68,4 +76,22 @@ class Measured(Record):
     """Of those that were asked for: which never ran, and why."""
 
 
-Event = Warned | Warmed | Announced | Finished | Measured
+class Blamed(Record):
+    """The failed or slow calls of a trial are known."""
+
+    trial_id: str
+    blame: Mapping[str, Any]
+    """As `blame.json` of the trial has them."""
+    why: str = ""
+    """Why it is run once more, with a surer eye; nothing when the failure is explained."""
+
+
+class Collapsed(Record):
+    """What of a trial was run in one process instead of many."""
+
+    trial_id: str
+    collapsed: tuple[Mapping[str, Any], ...]
+    """Each with `what`, `where` and `times`, as `single.json` of the trial has them."""
+
+
+Event = Warned | Prepared | Warmed | Announced | Finished | Measured | Blamed | Collapsed

@@ -74,17 +74,21 @@ def keep(bundle: Bundle) -> None:
         return
     temp = f"{_BUNDLE}.{os.getpid()}"
     try:
-        for name in [name for name in sys.modules if name.startswith("relaunch.")]:
-            is_package = hasattr(sys.modules[name], "__path__")
-            source = _source_of(name, is_package)
-            stamp = _stamp(source)
-            if name not in bundle.modules or bundle.modules[name][0] != stamp:
-                bundle.modules[name] = (stamp, is_package, _compiled(source))
+        # First of all: where it may not be written, each launch would compile everything in vain.
         with open(temp, "wb") as file:
+            for name in [name for name in sys.modules if name.startswith("relaunch.")]:
+                is_package = hasattr(sys.modules[name], "__path__")
+                source = _source_of(name, is_package)
+                stamp = _stamp(source)
+                if name not in bundle.modules or bundle.modules[name][0] != stamp:
+                    bundle.modules[name] = (stamp, is_package, _compiled(source))
             file.write(dumps(bundle.modules))
         os.rename(temp, _BUNDLE)
-    except (OSError, SyntaxError):
-        pass  # an installation that is not ours to write, or one being replaced: slower, not worse
+    except (OSError, SyntaxError):  # an installation that is not ours to write, or being replaced
+        try:
+            os.unlink(temp)
+        except OSError:
+            pass
 
 
 def _compiled(source: str) -> CodeType:

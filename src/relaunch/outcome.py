@@ -14,7 +14,7 @@ class Signature(Record):
     """The identity of a failure: the same `key` is the same failure, wherever and whenever."""
 
     kind: str
-    """exception, signal, tests, timeout, exit, pinned"""
+    """exception, signal, tests, timeout, exit, pinned, memory, hang"""
     title: str
     """For people, with the line number: `train.py:88 ValueError: loss is nan`."""
     key: tuple[str, ...]
@@ -36,6 +36,8 @@ class Outcome(Record):
     signal: int | None = None
     not_started: str = ""
     """Why the program never ran: a reset failed, the command was not found."""
+    lost: str = ""
+    """Why its end says nothing of the program: the machines it ran on went away."""
     timed_out: bool = False
     interrupted: bool = False
     """The person pressed Ctrl-C."""
@@ -57,8 +59,13 @@ class Outcome(Record):
     """Of a warm run: `at` which statement it went on, what that took and saved, and `because`."""
     cold: str = ""
     """Why a warm run began at the beginning."""
+    reached: Mapping[str, Any] = {}
+    """Which limit was reached: `what`, `limit_bytes`, `bytes`, `by` whom it was stopped, `at`."""
+    usage: Mapping[str, Any] = {}
+    """What it used, if that was watched: `peak_bytes`, `peak_at_s`, `cpu_s`, `read_bytes`, ..."""
 
     @property
     def passed(self) -> bool:
         """True when the program ran and nothing failed."""
-        return self.exit_code == 0 and self.signature is None and not self.not_started
+        began = self.exit_code == 0 and self.signature is None and not self.not_started
+        return began and not self.lost

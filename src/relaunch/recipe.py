@@ -9,10 +9,48 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class SmallDisk(Record):
+    """A folder that looks as if it lay on a small disk; what is written there never reaches it."""
+
+    path: str
+    """Absolute, links followed."""
+    size_bytes: int | None = None
+    inodes: int | None = None
+
+
+class GpuFree(Record):
+    """Of the memory of a GPU only so much is left free."""
+
+    bytes: int
+    device: int | None = None
+    """None: of each."""
+
+
 class Limits(Record):
     """How much a trial may take; None means as much as there is."""
 
     timeout_s: float | None = None
+    memory_bytes: int | None = None
+    """Of all its processes together, what they share counted once."""
+    at_limit: str = "kill"
+    """kill, pause, lift or interrupt: what happens when the memory is reached; spare: of a shell,
+    what it runs is ended."""
+    memory_by: str = ""
+    """cgroup, watch or data: one way to limit memory; empty takes the best that works here."""
+    track_memory: bool = False
+    """Note which lines allocate, so that the limit can say whose growth it was."""
+    hang_s: float | None = None
+    """After so long without output a program that seems to hang counts as hung."""
+    on_hang: str = "kill"
+    """kill, keep or pdb: what happens to one that hangs."""
+    pause_at_peak: bool = False
+    """Stop it near the most memory that it had the last time, for a person to look."""
+    disks: tuple[SmallDisk, ...] = ()
+    keep: bool = False
+    """What is written to a small disk goes to the real folder in the end."""
+    gpu_free: tuple[GpuFree, ...] = ()
+    gpu_by: str = ""
+    """hold or share: one way to leave less GPU memory; empty takes the best that works here."""
 
 
 class Probe(Record):
@@ -40,6 +78,18 @@ class Probe(Record):
     """Of a log: what to say, with `{expressions}` in it."""
     label: str = ""
     """What a person calls the place: `train.py:88`."""
+
+
+class Elsewhere(Record):
+    """The program runs on other machines."""
+
+    engine: str = "slurm"
+    held: str = ""
+    """Folder that says which machines are held for it; empty: those this shell is in."""
+    words: tuple[str, ...] = ()
+    """What else the engine is told, as `-n 1`."""
+    spread: bool = False
+    """One of several at once, each on a machine of its own."""
 
 
 class Recipe(Record):
@@ -81,5 +131,25 @@ class Recipe(Record):
     """Stop at the first line of the project that makes a nan or an inf."""
     probes: tuple[Probe, ...] = ()
     """What to look at while it runs."""
+    watch: bool = False
+    """Keep what it uses over time, and show it beside the program."""
+    ranks: int = 0
+    """Run so many ranks of it, as a node of as many GPUs would; 0: it is one program."""
+    threads: bool = False
+    """The ranks are threads of one process."""
+    blame: bool = False
+    """Name each failed system call that mattered, with its path and line."""
+    blame_by: str = ""
+    """shim, tracer, strace or process: who sees the calls; empty takes the best that works here."""
+    slow_calls: tuple[str, ...] = ()
+    """Instead of those that fail: which of these calls take long."""
+    slow_s: float = 0.1
+    """So long is long."""
+    elsewhere: Elsewhere | None = None
+    """Where it runs, if not here."""
+    sync: bool = False
+    """Set what makes asynchronous failures come where they are made."""
+    single: bool = False
+    """In one process: launchers, workers and pools are collapsed into it."""
     typed: tuple[str, ...] = ()
     """The words of `rl py`, of which `argv` was made; empty for a command that was typed itself."""

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.conftest import World
+from tests.slurming import cluster, slurm, slurm_alone, slurm_quiet
 from tests.warming import end_all
+
+__all__ = ["cluster", "slurm", "slurm_alone", "slurm_quiet", "warm"]
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def test_the_first_failing_commit_is_named_and_nothing_of_the_user_moves(world):
     assert f"{ids[23][:10]} is the first commit where it fails" in done.stdout
     assert "change 23" in done.stdout
     assert "ValueError: broken" in done.stdout
-    assert f"git bisect start {ids[23][:10]} {ids[22][:10]}" in done.stdout
+    assert f"git bisect start {ids[24][:10]} {ids[21][:10]} && git bisect run" in done.stdout
     assert "+    raise ValueError('broken')" in done.stdout
     assert "not your changes to README.md" in done.stderr
     assert user_state(world) == before
@@ -234,6 +234,22 @@ def test_the_ends_come_from_the_journal(world):
     assert answer["parent"] != good
 
 
+@pytest.mark.parametrize("is_newer_first", [False, True])
+def test_the_journal_also_tells_what_was_mended(world, is_newer_first):
+    world.write("run.py", REPRO)
+    world.commit("how to run it")
+    ids = add_commits(world, lambda n: steady(0 if n < 4 else 99)(n), 8)
+    trials = [(ids[1], 1), (ids[7], 0)]
+    for commit, code in reversed(trials) if is_newer_first else trials:
+        world.git("checkout", "-q", commit)
+        assert world.rl("--", PYTHON, "run.py").returncode == code
+    world.git("checkout", "-q", "main")
+    done = world.rl("bisect", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["commit"], answer["reversed"]) == (ids[4], True)
+
+
 # --- stopping and going on
 
 
@@ -301,6 +317,44 @@ def test_which_lines_run_is_learnt_from_the_ends_themselves(world):
     assert weights["lines"] == {ids[23]: 1}
 
 
+def test_of_a_mended_program_the_files_are_those_that_failed(world):
+    """The old one fails in a function of `old.py`, which the new one has no use for."""
+
+    def program(number):
+        uses = "old" if number < 23 else "new"
+        return f"import {uses}\n\n\ndef work():\n    {uses}.go()\n\n\nversion = {number}\n"
+
+    world.write("old.py", "def go():\n    raise ValueError('broken')\n")
+    world.write("new.py", "def go():\n    return 1\n")
+    world.commit()
+    ids = add_commits(world, program, 40)
+    answer = found(world, ids, command=[PYTHON, outside(world, SLOW)])
+    assert (answer["commit"], answer["reversed"]) == (ids[23], True)
+    weights = json.loads((world.journal / "searches/1/weights.json").read_text())
+    assert weights["files"] == ["app.py", "old.py"]
+
+
+def test_the_card_names_the_changed_files_that_its_diff_leaves_out(world):
+    """What broke it is a value that is set at import: no function of that file ever runs."""
+    world.write("settings.py", "LIMIT = 1\n")
+    world.write("app.py", "import settings\n\n\ndef work():\n    assert settings.LIMIT\n")
+    good = world.commit()
+    for number in range(12):
+        world.write("notes.txt", str(number))
+        if number == 7:
+            world.write("settings.py", "LIMIT = 0\n")
+            app = (world.project / "app.py").read_text()
+            world.write("app.py", app.replace("LIMIT\n", "LIMIT, 'limit'\n"))
+        world.commit(f"change {number}")
+    done = world.rl("bisect", "--good", good, "--", PYTHON, outside(world, SLOW))
+    assert done.returncode == 0, done.stderr
+    assert "change 7" in done.stdout
+    assert "+    assert settings.LIMIT, 'limit'" in done.stdout
+    (line,) = [one for one in done.stdout.splitlines() if "of which no function ran" in one]
+    assert line.startswith("... and 2 files of which no function ran, notes.txt, settings.py: ")
+    assert "-LIMIT = 1" in world.shell(line.rpartition(": ")[2]).stdout
+
+
 LOOKED_ON = f"""\
 import os, sys
 sys.path.insert(0, '.')
@@ -351,6 +405,16 @@ def test_after_a_kill_the_next_search_leaves_nothing_of_the_last(world):
     assert json.loads(done.stdout)["runs"] < before + 12
     assert left_behind(world) == []
     wait_until(lambda: not processes_with(script))
+
+
+def test_the_runs_that_a_search_needed_are_counted_over_all_sittings(world):
+    ids = add_commits(world, steady(23), 40)
+    command = [PYTHON, outside(world, REPRO)]
+    words = ("--no-prior", "--no-fork")
+    whole = found(world, ids, *words, command=command)
+    bisect(world, ids[0], ids[-1], *words, "--budget", "5", command=command)
+    rest = json.loads(world.rl("bisect", "--resume", "--json").stdout)
+    assert (rest["runs"], rest["search_runs"]) == (whole["runs"], whole["search_runs"])
 
 
 def test_undo_forgets_a_probe_and_log_lists_them(world):

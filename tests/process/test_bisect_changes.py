@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import signal
+import subprocess
 import sys
+import zipfile
 
 import pytest
+from tests.building import Package, install_from_wheels, package
 from tests.conftest import World
 from tests.supervising import wait_until
 
@@ -111,22 +116,6 @@ def test_an_interrupted_search_among_variables_goes_on_and_repeats_nothing(world
     assert "not what search/1 began with" in refused.stderr
 
 
-def package(world: World, name: str, version: str, works: bool) -> None:
-    """Put a wheel into the folder that installers look in."""
-    import zipfile
-
-    folder = world.root / "wheels"
-    folder.mkdir(exist_ok=True)
-    info = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
-        file.writestr(f"{name}.py", f"works = {works}\n")
-        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        file.writestr(f"{info}/METADATA", about)
-        wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        file.writestr(f"{info}/WHEEL", wheel)
-        file.writestr(f"{info}/RECORD", "")
-
-
 def test_the_package_that_broke_it_is_named(world: World) -> None:
     names = [f"part{number}" for number in range(6)]
     broken = random.Random(3).choice(names)
@@ -137,9 +126,7 @@ def test_the_package_that_broke_it_is_named(world: World) -> None:
         world.write(file, "".join(f"{name}=={version}\n" for name in names))
     imports = "".join(f"import {name}\nassert {name}.works, 'broken'\n" for name in names)
     world.write("my.py", imports)
-    wheels = str(world.root / "wheels")
-    world.env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels, "UV_OFFLINE": "1"}
-    world.env |= {"UV_NO_INDEX": "1", "UV_FIND_LINKS": wheels}
+    install_from_wheels(world)
     words = ("bisect", "--deps", "good.txt", "bad.txt", "--json", "--", PYTHON, "my.py")
     done = world.rl(*words, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -155,9 +142,81 @@ def test_what_was_installed_from_a_file_is_installed_from_there(world: World) ->
     for file, version in (("good.txt", "1.0"), ("bad.txt", "2.0")):
         world.write(file, f"part=={version}\n{local}")
     world.write("my.py", "import local, part\nassert local.works and part.works, 'broken'\n")
-    world.env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "UV_OFFLINE": "1"}
-    world.env |= {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(wheels)}
+    install_from_wheels(world)
     words = ("bisect", "--deps", "good.txt", "bad.txt", "--json", "--", PYTHON, "my.py")
     done = world.rl(*words, timeout=120)
     assert done.returncode == 0, done.stderr
     assert [one["name"] for one in json.loads(done.stdout)["changes"]] == ["part"]
+
+
+def test_a_pin_for_another_system_is_not_installed(world: World) -> None:
+    for version in ("1.0", "2.0"):
+        package(world, "part", version, works=version == "1.0")
+    for file, version in (("good.txt", "1.0"), ("bad.txt", "2.0")):
+        world.write(file, f"part=={version}\npywin32=={version} ; sys_platform == 'win32'\n")
+    world.write("my.py", "import part\nassert part.works, 'broken'\n")
+    install_from_wheels(world)
+    words = ("bisect", "--deps", "good.txt", "bad.txt", "--json", "--", PYTHON, "my.py")
+    done = world.rl(*words, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [one["name"] for one in json.loads(done.stdout)["changes"]] == ["part"]
+
+
+def test_a_package_that_a_lock_takes_from_git_is_taken_from_there(world: World) -> None:
+    package = Package(world.root / "sources", "sample")
+    git = ["git", "-C", str(package.folder)]
+    commits = []
+    for works in (True, False):
+        (package.folder / "sample/__init__.py").write_text(f"works = {works}\n")
+        for git_words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "more"]):
+            subprocess.run([*git, *git_words], check=True, env=world.env)
+        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, env=world.env)
+        commits.append(head.stdout.decode().strip())
+    for name, commit in zip(("good/uv.lock", "bad/uv.lock"), commits, strict=True):
+        source = f"git = 'file://{package.folder}?rev=main#{commit}'"
+        world.write(name, f"[[package]]\nname = 'sample'\nsource = {{ {source} }}\n")
+    world.write("my.py", "import sample\nassert sample.works, 'broken'\n")
+    world.env["UV_OFFLINE"] = world.env["PIP_NO_INDEX"] = "1"
+    words = ("bisect", "--deps", "good/uv.lock", "bad/uv.lock", "--json", "--", PYTHON, "my.py")
+    done = world.rl(*words, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (change,) = json.loads(done.stdout)["changes"]
+    assert (change["name"], change["new"].endswith(f"@{commits[1]}")) == ("sample", True)
+
+
+def test_two_trials_tell_which_package_broke_it(world: World) -> None:
+    """The project itself is installed from its tree, and the script lies beside the project."""
+    parts = ("one", "part", "two")
+    for name in parts:
+        for version in ("1.0", "2.0"):
+            package(world, name, version, works=(name, version) != ("part", "2.0"))
+    install_from_wheels(world)
+    home = world.root / "home-of-python"
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", str(home)], check=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    world.write("src/mine.py", "def check(*parts):\n    assert all(one.works for one in parts)\n")
+    world.commit()
+    info = site / "mine-0.1.dist-info"
+    info.mkdir()
+    about = {"url": world.project.as_uri(), "dir_info": {"editable": True}}
+    (info / "direct_url.json").write_text(json.dumps(about))
+    (info / "RECORD").write_text("mine.pth,,\n")
+    (site / "mine.pth").write_text(f"{world.project}/src\n")
+    (world.root / "my.py").write_text(
+        f"import mine, {', '.join(parts)}\nmine.check({', '.join(parts)})\n"
+    )
+    command = ("--", str(home / "bin/python"), "../my.py")
+    for version, code in (("1.0", 0), ("2.0", 1)):
+        for name in parts:
+            for old in site.glob(f"{name}-*"):
+                shutil.rmtree(old)
+            wheel = world.root / f"wheels/{name}-{version}-py3-none-any.whl"
+            with zipfile.ZipFile(wheel) as file:
+                file.extractall(site)
+        assert world.rl(*command).returncode == code
+    beside = os.path.dirname(PYTHON)
+    world.env["PATH"] = os.pathsep.join([world.env["PATH"], beside])
+    done = world.rl("bisect", "--deps", "--json", *command, timeout=200)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["changes"] == [{"name": "part", "old": "1.0", "new": "2.0"}]

@@ -9,8 +9,8 @@ import sys
 import time
 
 import pytest
-from tests.bisecting import PYTHON, REPRO, add_commits, outside, steady
-from tests.building import Package
+from tests.bisecting import PYTHON, REPRO, add_commits, outside, processes_with, steady
+from tests.building import Package, install_from_wheels, package
 from tests.supervising import wait_until
 
 
@@ -126,3 +126,69 @@ def test_while_a_search_runs_nothing_of_searches_goes(searched):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert not gc(world)["searching"]
+
+
+# --- what a kill left half made
+
+
+SLOW_UV = """\
+#!/bin/sh
+[ "$1" = --version ] && exec echo uv 1.0
+for root; do :; done
+mkdir -p "$root/lib"
+echo half > "$root/lib/half"
+exec sleep 61847
+"""
+"""Makes half an environment, and takes its time."""
+ASLEEP = "61847"
+
+
+@pytest.fixture
+def half_made(world):
+    """A world in which a search was killed while it made an environment."""
+    for version in ("1.0", "1.1"):
+        package(world, "thing", version, works=version == "1.0")
+    install_from_wheels(world)
+    tools = world.root / "tools"
+    tools.mkdir()
+    (tools / "uv").write_text(SLOW_UV)
+    (tools / "uv").chmod(0o755)
+    path = world.env["PATH"]
+    world.env["PATH"] = f"{tools}{os.pathsep}{path}"
+    script = outside(world, "import thing\nassert thing.works\n")
+    process = world.start(["rl", "bisect", "--release", "thing==1.0..", "--", PYTHON, script])
+    wait_until(lambda: [*(world.journal / "environments").glob("*/*/lib/half")])
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not processes_with(ASLEEP) and not processes_with(script))
+    assert len(environments(world)) == 1
+    world.env["PATH"] = path
+    return world
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["bisect --good HEAD~3 --no-repair --no-prior", "sweep --seed 1..2", "grow n=1..4"],
+)
+def test_half_an_environment_goes_with_the_next_search_of_any_kind(half_made, words):
+    add_commits(half_made, steady(3), 5)
+    verb, *options = words.split()
+    command = [PYTHON, "-c", "import app; app.work()", *(["{n}"] if verb == "grow" else [])]
+    half_made.rl(verb, *options, "--", *command)
+    assert environments(half_made) == []
+
+
+def test_what_another_search_makes_now_is_let_alone(half_made):
+    world = half_made
+    add_commits(world, steady(3), 5)
+    world.env["PATH"] = f"{world.root / 'tools'}{os.pathsep}{world.env['PATH']}"
+    script = outside(world, "import thing\nassert thing.works\n")
+    process = world.start(["rl", "bisect", "--release", "thing==1.0..", "--", PYTHON, script])
+    try:
+        wait_until(lambda: processes_with(ASLEEP))
+        (half,) = (world.journal / "environments").glob("*/*/lib/half")
+        world.rl("bisect", "--good", "HEAD~3", "--no-repair", "--", PYTHON, "-c", "import app")
+        assert half.exists()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)

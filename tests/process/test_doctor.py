@@ -1,5 +1,6 @@
 """rl doctor: what it finds is so, what it fixes works in the real program, and undo is exact."""
 
+import glob
 import json
 import os
 import re
@@ -16,6 +17,12 @@ from tests.needs import missing, needs
 from tests.shells import Terminal
 
 PYTHONS = ("python3.11", "python3.12", "python3.13")
+
+
+@pytest.fixture(autouse=True)
+def _cache(world: World, native_cache: Path) -> None:
+    """Have the shim of `rl blame` compiled already: each report would do so anew."""
+    world.env["XDG_CACHE_HOME"] = str(native_cache)
 
 
 @pytest.fixture
@@ -311,6 +318,19 @@ def test_the_report_changes_nothing_and_fits_80_columns(bash_world):
     assert (tree(bash_world.home), tree(bash_world.project)) == before
 
 
+def test_where_nothing_can_be_written_it_says_what_to_type(world: World):
+    if os.geteuid() != 0:
+        pytest.skip("hiding /tmp needs root")
+    full = "mount -t tmpfs -o size=4k,nr_inodes=1 t"
+    line = f"{full} /tmp && {full} /var/tmp && cd /proc && exec {sys.executable} -m relaunch doctor"
+    paths = os.pathsep.join(path for path in sys.path if path)
+    env = {**world.env, "PYTHONPATH": paths}
+    words = ["unshare", "-m", "sh", "-c", line]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    said = "rl: things are tried in a temporary folder, and none can be written to"
+    assert (done.returncode, done.stderr) == (2, f"{said}   try: TMPDIR=FOLDER rl doctor\n")
+
+
 def test_every_ladder_stands_on_a_rung_and_the_hook_is_proven(world: World):
     found = {ladder["name"]: ladder for ladder in report(world)["ladders"]}
     assert all(ladder["taken"] for ladder in found.values())
@@ -428,11 +448,13 @@ def test_a_warm_relaunch_is_tried_with_the_projects_python(world):
 
 
 def test_a_python_that_has_no_snapshots_is_named_with_what_it_needs(world):
-    old = shutil.which("python3.10") or shutil.which("python3.9")
-    found = [*Path.home().glob(".pyenv/versions/3.[0-9].*/bin/python"), *([old] if old else [])]
+    # The newest that is too old: an older one takes ten seconds to make an environment.
+    kept = [Path.home() / ".pyenv/versions" / one for one in ("3.10.*", "3.9.*", "3.[0-8].*")]
+    found = [path for one in kept for path in glob.glob(f"{one}/bin/python")]
+    found += [path for one in ("3.10", "3.9") if (path := shutil.which(f"python{one}"))]
     if not found:
         pytest.skip("no Python older than 3.11 is here")
-    use_python(world, str(found[0]))
+    use_python(world, found[0])
     rung = warm_rung(world)
     assert not rung["ok"]
     assert rung["raise_it"].startswith("CPython 3.11 to 3.13 for the project, not cpython 3.")

@@ -287,3 +287,54 @@ def test_wrong_words_get_one_line(world):
         assert len(done.stderr.splitlines()) == 1
         assert "try: " in done.stderr
     assert not (world.journal / "searches").exists()
+
+
+# --- how much memory or disk is needed
+
+
+def test_the_least_memory_with_which_it_passes_is_found(world):
+    world.write("need.py", "kept = [b'x' * (1 << 20) for _ in range(20)]\nprint(len(kept))\n")
+    words = ("--memory", "8M..64M", "--step", "1M", "--", PYTHON, "need.py")
+    (only,) = grown(world, *words)["dimensions"]
+    assert (only["name"], only["direction"], only["found"]) == ("memory", "passes_from", True)
+    needed = only["after"] * only["unit"]
+    assert 20 << 20 < needed < 34 << 20
+    assert only["failure"].startswith("Reached ")
+    assert "need.py:1" in only["failure"] or "no Python function ran" in only["failure"]
+
+
+def test_the_smallest_disk_with_which_it_passes_is_found_and_the_folder_stays_as_it_is(world):
+    (world.project / "ckpt").mkdir()
+    world.write("save.py", "open('ckpt/w', 'wb').write(b'x' * (3 << 20))\n")
+    done = world.rl("grow", "--disk", "ckpt=1M..16M", "--step", "1M", "--", PYTHON, "save.py")
+    assert done.returncode == 0, done.stderr
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith("passes from disk ckpt=3M on (2M fails), "), done.stdout
+    assert f"passes   rl --disk {world.project}/ckpt=3M -- {PYTHON} save.py" in rest
+    assert any("No space left on device" in line for line in rest)
+    assert list((world.project / "ckpt").iterdir()) == []
+
+
+def test_what_it_needs_goes_on_where_it_was_stopped(world):
+    world.write("need.py", "kept = [b'x' * (1 << 20) for _ in range(20)]\n")
+    words = ("--memory", "8M..64M", "--step", "1M", "--budget", "2", "--", PYTHON, "need.py")
+    assert world.rl("grow", *words).returncode == 1
+    done = world.rl("grow", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "passes from memory=" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--memory", "1G..100M"], "--memory 1G..100M: from less to more"),
+        (["--memory", "1G..much"], "--memory takes a size such as 5G"),
+        (["--memory", "1M..1025K"], "--memory 1M..1025K: too close together"),
+        (["--disk", "nowhere=1M..1G"], "--disk nowhere: the directory does not exist"),
+        (["--disk", "ckpt=1M"], "--disk takes DIR=LOW..HIGH, not `ckpt=1M`"),
+    ],
+)
+def test_limits_that_make_no_range_get_one_line(world, words, said):
+    done = world.rl("grow", *words, "--", "true")
+    assert done.returncode == 2
+    assert [said in line for line in done.stderr.splitlines()] == [True]

@@ -409,7 +409,10 @@ def test_the_program_that_is_shown_needs_nothing_of_ours(world: World):
         (["--shw", "1"], "rl: no option `--shw`; did you mean --show?   try: rl py --help"),
         (["-"], "rl: no option `-`   try: rl py --help"),
         (["-1"], "rl: no option `-1`   try: rl py --help"),
-        (["--timeout", "x", "1"], "rl: --timeout takes a time such as 30, 90s, 5m or 2h, not `x`"),
+        (
+            ["--timeout", "x", "1"],
+            "rl: --timeout takes a time such as 30, 90s, 5m or 2h, not `x`   try: --timeout 5m",
+        ),
         (["--"], "rl: no line to run   try: rl py 'print(1 + 1)'"),
     ],
 )

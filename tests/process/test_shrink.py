@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -38,6 +39,12 @@ for line in open(sys.argv[1]):
         print("found", line)
     if "7" in line:
         sys.exit(3)
+"""
+NEEDS = """\
+import os, sys, yaml
+data = open(sys.argv[1]).read()
+if "bad" in data and os.environ.get("MODE") == "it's strict":
+    raise ValueError("a bad line")
 """
 NOW_AND_THEN = """\
 import sys
@@ -270,6 +277,17 @@ def test_a_guard_must_still_pass(world):
     assert "bad" in small
 
 
+def test_a_guard_is_a_line_of_shell_with_the_small_one_in_place_of_the_file(world):
+    world.write("load.py", LOAD)
+    world.write("data.txt", BAD)
+    also = "grep -q 'line 7' <data.txt && [ `wc -l < \"./data.txt\"` -ge 3 ]"
+    shrunk(world, "data.txt", "--also", also, "--", PYTHON, "load.py", "data.txt")
+    small = (world.project / "data.small.txt").read_text()
+    assert small.count("\n") == 3
+    assert "line 7" in small
+    assert "bad" in small
+
+
 def test_what_fails_now_and_then_is_measured_and_repeated(world):
     """It fails in two runs of three, whatever the input is besides the bad line."""
     world.write("load.py", NOW_AND_THEN)
@@ -313,7 +331,7 @@ def test_standard_input_can_be_what_shrinks(world):
     world.write("load.py", LOAD.replace("open(path)", "sys.stdin"))
     world.write("data.txt", BAD)
     found = shrunk(world, "data.txt", "--stdin", "--", PYTHON, "load.py", "-")
-    assert found["way"].startswith("attempts start with ")
+    assert found["way"].startswith("attempts start in a Python that is up: ")
     assert found["bytes"] <= len("line 211 is bad\n")
 
 
@@ -434,7 +452,51 @@ def test_a_bundle_fails_by_itself(world):
     done = subprocess.run(["sh", folder / "run.sh"], cwd="/", capture_output=True, text=True)
     assert "ValueError: bad line" in done.stderr
     assert (folder / "data/data.txt").stat().st_size == found["bytes"]
-    assert "ValueError: bad line" in (folder / "README.md").read_text()
+    readme = (folder / "README.md").read_text()
+    assert "ValueError: bad line" in readme
+    assert "setuptools" not in readme
+
+
+def elsewhere(folder):
+    """Run a bundle as somebody who has nothing of this shell."""
+    env = {"PATH": os.defpath, "HOME": "/", "PYTHON": PYTHON}
+    return subprocess.run(
+        ["sh", folder / "run.sh"], cwd="/", env=env, capture_output=True, text=True
+    )
+
+
+def test_a_bundle_sets_the_variables_that_it_needs_and_no_others(world):
+    world.write("load.py", NEEDS)
+    world.write("data.txt", BAD)
+    noise = {f"NOISE_{number}": "x" for number in range(8)}
+    words = ("data.txt", "--bundle", "repro", "--json", "--", PYTHON, "load.py", "data.txt")
+    done = world.rl("shrink", *words, env={"MODE": "it's strict", **noise})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bundle_fails"] is True
+    run = (world.project / "repro/run.sh").read_text()
+    exports = [line for line in run.splitlines() if line.startswith("export ")]
+    assert exports == ["export MODE='it'\"'\"'s strict'"]
+    readme = (world.project / "repro/README.md").read_text()
+    assert "with Python {}.{} on ".format(*sys.version_info) in readme
+    assert "Variables that run.sh sets: MODE\n" in readme
+    needed = f"PyYAML=={version('PyYAML')}"
+    assert (world.project / "repro/requirements.txt").read_text() == f"{needed}\n"
+    assert needed in readme
+    assert "ValueError: a bad line" in elsewhere(world.project / "repro").stderr
+    assert left_running(world) == []
+
+
+def test_a_bundle_that_needs_a_secret_leaves_it_out_and_says_so(world):
+    world.write("load.py", NEEDS.replace("MODE", "API_TOKEN"))
+    world.write("data.txt", BAD)
+    words = ("data.txt", "--bundle", "repro", "--", PYTHON, "load.py", "data.txt")
+    done = world.rl("shrink", *words, env={"API_TOKEN": "it's strict"})
+    assert done.returncode == 0, done.stderr
+    assert "strict" not in (world.project / "repro/run.sh").read_text()
+    assert (
+        "Set these yourself in run.sh: API_TOKEN" in (world.project / "repro/README.md").read_text()
+    )
+    assert "repro: does not fail there in the same way" in done.stdout
 
 
 def test_a_bundle_that_may_have_a_secret_is_told_of(world):
@@ -475,6 +537,25 @@ def test_a_budget_ends_it_with_what_is_known_and_it_goes_on_from_there(world):
     assert rest["new_attempts"] == whole["attempts"] - 6
     small = (world.project / "data.small.txt").read_bytes()
     assert small == (world.project / "whole.txt").read_bytes()
+
+
+def test_stopped_at_an_edge_it_goes_back_to_what_fails_each_time(world):
+    world.write("data.txt", "".join(f"row {n}\n" for n in range(256)))
+    world.write("load.py", """\
+import os, sys
+rows = len(open(sys.argv[1]).readlines())
+with open("count", "ab") as file:
+    file.write(b".")
+if rows >= 100 or rows >= 20 and os.path.getsize("count") % 2:
+    raise ValueError("too many")
+""")  # fmt: skip
+    world.write("count", "")
+    command = ("--", PYTHON, "load.py", "data.txt")
+    words = ("-o", "small.txt", "-j", "1", "--fresh", "--budget", "12")
+    some = shrunk(world, "data.txt", *words, *command)
+    assert some["stopped"] == "the budget of 12 runs is used up"
+    small = (world.project / "small.txt").read_text()
+    assert len(small.splitlines()) >= 100
 
 
 def test_another_input_is_not_gone_on_with(world):

@@ -14,6 +14,8 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -378,23 +380,69 @@ def test_ctrl_c_leaves_nothing(world: World):
     ]  # fmt: skip
 
 
-def test_memory_does_not_grow_with_the_file(world: World):
-    def peak(times: int) -> int:
-        with open(world.project / "big.jsonl", "wb") as file:
+LONG = [os.urandom(500).hex() for _ in range(100)]
+"""Texts that stay long however they are compressed."""
+
+
+def write_many(path: Path, times: int) -> None:
+    """Write some 100 kB so many times, in batches where the format has any."""
+    kind = path.name.removeprefix("big.")
+    if kind in ("jsonl", "jsonl.gz"):
+        lines = "".join(f'{{"text": "{one}"}}\n' for one in LONG).encode()
+        with open(path, "wb") if kind == "jsonl" else gzip.open(path, "wb", 1) as file:
             for _ in range(times):
-                file.write(JSONL * 20)
-        script = (
-            "import resource, sys\nfrom relaunch.cli.main import main\n"
-            "code = main(['tiny', 'data', 'big.jsonl', '-n', '50', '-f'])\n"
-            "print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
-        )
-        done = subprocess.run([sys.executable, "-c", script], cwd=world.project, env=world.env,
-                              capture_output=True, text=True, check=True)  # fmt: skip
+                file.write(lines)
+    elif kind == "tar":
+        with tarfile.open(path, "w") as tar:
+            data = "".join(LONG).encode()
+            for n in range(times):
+                info = tarfile.TarInfo(f"{n}.bin")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    elif kind == "db":
+        with closing(sqlite3.connect(path)) as base:
+            base.execute("CREATE TABLE t (text)")
+            base.executemany("INSERT INTO t VALUES (?)", [(one,) for one in LONG] * times)
+            base.commit()
+    else:
+        table = pa.table({"text": LONG * 20})
+        with (
+            pq.ParquetWriter(path, table.schema, use_dictionary=False, compression="none")
+            if kind == "parquet"
+            else pa.ipc.new_stream(path, table.schema)
+            if kind == "arrow"
+            else pa.ipc.new_file(path, table.schema)
+        ) as writer:
+            for _ in range(times // 20):
+                writer.write_table(table)
+
+
+# Not ru_maxrss: that begins with what the process had that started this one.
+PEAK = """
+import sys
+from relaunch.cli.main import main
+code = main(["tiny", "data", sys.argv[1], "-n", "50", "-f", "-o", "small." + sys.argv[1]])
+said = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
+print(code, *said, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "tar", "db", "parquet", "arrow", "feather"])
+def test_memory_does_not_grow_with_the_file(world: World, kind: str):
+    def peak(times: int) -> int:
+        path = world.project / f"big.{kind}"
+        path.unlink(missing_ok=True)
+        write_many(path, times)
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, path.name], cwd=world.project, env=world.env,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
         code, kib = done.stderr.split()
         assert code == "0"
         return int(kib)
 
-    assert peak(40) < peak(5) + 6000
+    few, many = peak(40), peak(400)  # 4 MB, and 40
+    assert many < few + 12_000
 
 
 # --- what fails -----------------------------------------------------------------------------------
@@ -472,3 +520,76 @@ def test_images_and_lists_in_columns_become_small_and_the_schema_stays(world: Wo
     sizes = {Image.open(io.BytesIO(one["bytes"])).size for one in new["image"].to_pylist()}
     assert sizes == {(20, 10)}
     assert max(map(len, new["ids"].to_pylist())) == 3
+
+
+BIG_PICTURE = """
+import sys, tarfile
+is_bad = False
+with tarfile.open(sys.argv[1]) as tar:
+    for one in tar:
+        data = tar.extractfile(one).read()
+        if one.name.endswith("cls"):
+            is_bad = data == b"1"
+        elif is_bad and int.from_bytes(data[16:20], "big") > int(sys.argv[2]):
+            raise ValueError("a bad picture")
+"""
+
+
+def pictures(world: World) -> None:
+    """Write 12 images of which one is bad, and a program that cannot read it if it is wide."""
+    with tarfile.open(world.project / "big.tar", "w") as tar:
+        for n in range(12):
+            for ending, data in {"cls": b"01"[n == 7 :][:1], "png": picture(120, "PNG")}.items():
+                info = tarfile.TarInfo(f"{n}.{ending}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    world.write("load.py", BIG_PICTURE)
+
+
+@pytest.mark.parametrize(("from_side", "is_small"), [(4, True), (100, False)])
+def test_what_is_written_was_run_and_images_stay_big_where_small_ones_do_not_fail(
+    world: World, from_side: int, is_small: bool
+):
+    pictures(world)
+    told = small(world, "big.tar", "-n", "2", "--plain", "--images", "20", "--keep-failing",
+                 "-o", "s.tar", "--", sys.executable, "load.py", "{}", str(from_side))  # fmt: skip
+    assert 8 in told["picks"]
+    with tarfile.open(world.project / "s.tar") as tar:
+        files = [tar.extractfile(name) for name in tar.getnames() if name.endswith("png")]
+        assert {Image.open(file).width for file in files if file} == {20 if is_small else 120}
+    left = "made small they fail otherwise: images and arrays are as they were"
+    assert (left in told["notes"]) is not is_small
+    done = world.shell(f"{sys.executable} load.py s.tar {from_side}")
+    assert "ValueError: a bad picture" in done.stderr
+
+
+def test_what_fails_is_not_written_under_a_name_of_another_format(world: World):
+    pictures(world)
+    said = refused(world, "big.tar", "--keep-failing", "-o", "x.csv",
+                   "--", sys.executable, "load.py", "{}", "4")  # fmt: skip
+    assert "the data are tar, and stay so   try: -o x.tar" in said
+    assert not (world.project / "x.csv").exists()
+
+
+def test_a_name_with_which_nothing_fails_as_before_is_told(world: World):
+    world.write("big.jsonl.gz", gzip.compress(JSONL))
+    world.write("load.py", "import gzip, sys\n" + LOAD.replace("open(", "gzip.open("))
+    said = refused(world, "big.jsonl.gz", "--keep-failing", "-o", "s.jsonl",
+                   "--", sys.executable, "load.py", "{}")  # fmt: skip
+    assert "no rows fail as before in a file named s.jsonl   try: -o small.big.jsonl.gz" in said
+    assert not (world.project / "s.jsonl").exists()
+
+
+def test_arrays_whose_type_has_their_shape_are_not_cut(world: World):
+    # As `datasets` writes Array2D((2, 3)): it reads the storage back as arrays of that shape.
+    shaped = pa.field("a", pa.list_(pa.list_(pa.float32())),
+                      metadata={"ARROW:extension:name": "Array2DExtensionType"})  # fmt: skip
+    schema = pa.schema([shaped, pa.field("in", pa.struct([shaped, ("ids", pa.list_(pa.int64()))]))])
+    array = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    rows = [{"a": array, "in": {"a": array, "ids": [1, 2, 3]}}] * 5
+    with pa.ipc.new_stream(world.project / "big.arrow", schema) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema))
+    small(world, "big.arrow", "-n", "1", "--arrays", "2", "-o", "s.arrow")
+    new = read(str(world.project / "s.arrow"))
+    assert new.schema.equals(schema, check_metadata=True)
+    assert new.to_pylist() == [{"a": array, "in": {"a": array, "ids": [1, 2]}}]

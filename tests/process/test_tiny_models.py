@@ -1,16 +1,16 @@
 """`rl tiny model` and `rl tiny tokenizer` in real processes, with torch and transformers."""
 
-import functools
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
-from tests.conftest import World
-from tests.needs import missing
+from tests.conftest import World, made_once
+from tests.needs import python_with_transformers
 
+from relaunch.cli.tiny_model import screen
 from relaunch.tiny.models import start
 from relaunch.tiny.models.rows import passed, why
 
@@ -21,20 +21,8 @@ SAMPLE = [
     "swin SwinForImageClassification",
     "resnet ResNetForImageClassification", "whisper WhisperForConditionalGeneration",
     "qwen2_vl Qwen2VLForConditionalGeneration", "gemma4_text Gemma4ForCausalLM",
+    "shieldgemma2 ShieldGemma2ForImageClassification",
 ]  # fmt: skip
-
-
-@functools.cache
-def _has(python: str) -> bool:
-    line = "import torch, transformers, tokenizers"
-    return subprocess.run([python, "-c", line], capture_output=True).returncode == 0
-
-
-def python_with_transformers() -> str:
-    python = os.environ.get("RELAUNCH_TORCH_PYTHON") or sys.executable
-    if not _has(python):
-        missing(f"this test needs torch and transformers, and {python} has none: make torch")
-    return python
 
 
 def ask(word: str, request: dict[str, object]) -> subprocess.CompletedProcess[str]:
@@ -86,18 +74,6 @@ BertForMaskedLM(config).save_pretrained(sys.argv[1])
 """
 
 
-@pytest.fixture(scope="module")
-def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of six layers and a WordPiece tokenizer, made by the libraries: a hub's snapshot."""
-    hub = tmp_path_factory.mktemp("hub")
-    folder = hub / "models--some--bert/snapshots/abc"
-    subprocess.run(
-        [python_with_transformers(), "-c", MAKE, str(folder), argument_text()], check=True,
-        capture_output=True, timeout=200,
-    )  # fmt: skip
-    return folder
-
-
 def argument_text() -> str:
     """A real text that every Python has."""
     import argparse
@@ -105,63 +81,85 @@ def argument_text() -> str:
     return str(argparse.__file__)
 
 
+# What tiny models do when they are loaded; in one process, for that takes long to begin.
 LOAD = """
-import sys, torch
+import json, sys, torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
-t, m = AutoTokenizer.from_pretrained(sys.argv[1]), AutoModelForMaskedLM.from_pretrained(sys.argv[1])
+big, tiny, cut = sys.argv[1:]
+t, m = AutoTokenizer.from_pretrained(tiny), AutoModelForMaskedLM.from_pretrained(tiny)
 x = t(["def parse(args): return 1", "a"], return_tensors="pt", padding=True)
-print(
-    len(t), m.config.vocab_size, int(x["input_ids"].max()),
-    t.decode(x["input_ids"][0], skip_special_tokens=True), len(m.bert.encoder.layer),
-    tuple(m(**x).logits.shape)[-1], t.mask_token_id, t.model_max_length, sep="|",
-)
+a, b = (AutoModelForMaskedLM.from_pretrained(one).state_dict() for one in (big, cut))
+print(json.dumps({
+    "tokens": len(t), "vocab": m.config.vocab_size, "highest": int(x["input_ids"].max()),
+    "text": t.decode(x["input_ids"][0], skip_special_tokens=True),
+    "layers": len(m.bert.encoder.layer), "width": tuple(m(**x).logits.shape)[-1],
+    "mask": t.mask_token_id, "longest": t.model_max_length,
+    "cut is as it was": all(torch.equal(a[name], b[name]) for name in b),
+    "cut has a third layer": any(".layer.2." in name for name in b),
+}))
 """
 
 
-def test_a_folder_or_its_hub_id_becomes_tiny_with_its_tokenizer_and_the_same_bytes(
-    world: World, big: Path
-):
-    python = python_with_transformers()
-    for source, out in ((str(big), "one"), ("some/bert", "two")):
+class Tiny(NamedTuple):
+    """Tiny models of one big one, what was said of each, and what they do."""
+
+    folder: Path
+    said: dict[str, str]
+    seen: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    """A big model made tiny by its folder, by its hub id, and by its first layers alone."""
+    folder = made_once(tmp_path_factory, "tiny-models", make_tiny)
+    said, seen = json.loads((folder / "told.json").read_text())
+    return Tiny(folder / "project", said, seen)
+
+
+def make_tiny(folder: Path) -> None:
+    """Make a BERT of six layers and a WordPiece tokenizer: a hub's snapshot; then tiny ones."""
+    world, python = World(folder), python_with_transformers()
+    big = folder / "hub/models--some--bert/snapshots/abc"
+    subprocess.run([python, "-c", MAKE, str(big), argument_text()], check=True, capture_output=True)
+    made = {
+        "one": (str(big), "--vocab", "300"),
+        "two": ("some/bert", "--vocab", "300"),
+        "cut": (str(big), "--layers", "2"),
+    }
+    said = {}
+    for name, words in made.items():
         done = world.rl(
-            "tiny", "model", source, "-o", out, "--python", python, "--vocab", "300",
+            "tiny", "model", *words, "-o", name, "--python", python,
             env={"HF_HUB_CACHE": str(big.parents[2])}, timeout=200,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-    assert "hidden_size" in done.stdout
-    assert "48 -> 32" in done.stdout
-    assert "WordPiece, 1,500 -> 300 tokens" in done.stdout
-    one, two = (world.project / out for out in ("one", "two"))
-    assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
-    assert (one / "model.safetensors").stat().st_size < 1_000_000
-    told = subprocess.run(
-        [python, "-c", LOAD, str(one)], capture_output=True, text=True, check=True
+        said[name] = done.stdout
+    folders = (big, world.project / "one", world.project / "cut")
+    looked = subprocess.run(
+        [python, "-c", LOAD, *map(str, folders)], capture_output=True, text=True, check=True
     )
-    count, vocab, highest, text, layers, width, mask, longest = told.stdout.strip().split("|")
-    assert (count, vocab, width, layers, longest) == ("300", "300", "300", "2", "128")
-    assert int(highest) < 300
-    assert int(mask) < 300
-    assert text.replace(" ", "") == "defparse(args):return1"
+    (folder / "told.json").write_text(json.dumps([said, json.loads(looked.stdout)]))
 
 
-def test_the_first_layers_keep_their_real_weights(world: World, big: Path):
-    python = python_with_transformers()
-    words = ("tiny", "model", str(big), "-o", "cut", "--layers", "2", "--python", python)
-    done = world.rl(*words, timeout=200)
-    assert done.returncode == 0, done.stderr
-    assert "num_hidden_layers  6 -> 2" in done.stdout
-    script = """
-import sys, torch
-from transformers import AutoModelForMaskedLM as A
-a, b = (A.from_pretrained(one).state_dict() for one in sys.argv[1:])
-same = all(torch.equal(a[name], b[name]) for name in b)
-print(len(b), same, any(".layer.2." in name for name in b))
-"""
-    told = subprocess.run(
-        [python, "-c", script, str(big), str(world.project / "cut")], capture_output=True,
-        text=True, check=True,
-    )  # fmt: skip
-    assert told.stdout.split()[1:] == ["True", "False"]
+def test_a_folder_or_its_hub_id_becomes_tiny_with_its_tokenizer_and_the_same_bytes(tiny: Tiny):
+    assert "hidden_size" in tiny.said["two"]
+    assert "48 -> 32" in tiny.said["two"]
+    assert "WordPiece, 1,500 -> 300 tokens" in tiny.said["two"]
+    one, two = (tiny.folder / name / "model.safetensors" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    assert one.stat().st_size < 1_000_000
+    seen = tiny.seen
+    assert (seen["tokens"], seen["vocab"], seen["width"]) == (300, 300, 300)
+    assert (seen["layers"], seen["longest"]) == (2, 128)
+    assert seen["highest"] < 300
+    assert seen["mask"] < 300
+    assert seen["text"].replace(" ", "") == "defparse(args):return1"
+
+
+def test_the_first_layers_keep_their_real_weights(tiny: Tiny):
+    assert "num_hidden_layers  6 -> 2" in tiny.said["cut"]
+    assert tiny.seen["cut is as it was"]
+    assert not tiny.seen["cut has a third layer"]
 
 
 TRAIN = """
@@ -213,6 +211,44 @@ def test_a_trained_tokenizer_of_each_kind_gives_texts_back_as_before(world: Worl
     assert kind == "WordLevel" or told["checked"]["texts"] > 100
     done = world.rl("tiny", "tokenizer", str(big), "--text", str(sample), "-o", "used", *checked)
     assert json.loads(done.stdout)["checked"]["sample_same"] is True
+
+
+# --- what is no tiny model ------------------------------------------------------------------------
+
+
+def test_a_model_that_stays_over_a_megabyte_is_told_with_what_is_big(world: World):
+    python = python_with_transformers()
+    done = world.rl("tiny", "model", "llama", "--vocab", "20000", "-o", "out", "--python", python,
+                    "--json", timeout=200)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["bytes"] > 1_000_000
+    assert {name for name, _, _ in told["over"]} == {"lm_head.weight", "model.embed_tokens.weight"}
+    assert {shape[0] for _, shape, _ in told["over"]} == {20000}, "as many tokens as were asked for"
+    lines = [line for line in screen(told) if line.startswith("over 1 MB")]
+    assert ["could not be made smaller: lm_head.weight (20000, " in line for line in lines] == [
+        True
+    ]
+
+
+def test_what_a_tiny_model_refuses_to_do_is_told_and_not_a_success(world: World):
+    world.write("big/config.json", '{"model_type": "llama", "attention_dropout": 2.0}')
+    python = python_with_transformers()
+    done = world.rl("tiny", "model", "big", "-o", "out", "--python", python, timeout=200)
+    assert done.returncode == 1, done.stderr
+    assert "refused  backward: RuntimeError: dropout probability" in done.stdout
+    assert "checked  forward, generate, save and load" in done.stdout
+    assert "over 1 MB" not in done.stdout
+
+
+def test_a_configuration_that_no_numbers_help_is_one_line_and_leaves_nothing(world: World):
+    world.write("big/config.json", '{"model_type": "llama", "hidden_act": "nonsense"}')
+    python = python_with_transformers()
+    done = world.rl("tiny", "model", "big", "-o", "out", "--python", python, timeout=200)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("rl: LlamaForCausalLM cannot be made tiny: meta: KeyError: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert {path.name for path in world.project.iterdir()} == {".git", "README.md", "big"}
 
 
 # --- wrong words ----------------------------------------------------------------------------------

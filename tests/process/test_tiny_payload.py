@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from tests.conftest import World
-from tests.needs import python_with_torch
+from tests.needs import needs, python_with_torch
 
 
 def test_an_array_is_printed_with_its_shape(world: World):
@@ -115,3 +115,67 @@ print("good")
     assert listed == [
         ("ids", [2, 8], "int64"), ("rest.0", [3], "float32"), ("p", [2, 2], "float32"),
     ]  # fmt: skip
+
+
+def test_what_is_adversarial_without_a_shape_has_edges_nothing_one_and_odd_texts(world: World):
+    done = world.rl("tiny", "payload", "--adversarial", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    shapes = {one["name"]: one["shape"] for one in told["arrays"]}
+    assert (shapes["empty"], shapes["scalar"]) == ([0, 3], [])
+    strings = told["values"]["strings"]
+    assert "" in strings
+    assert any("\0" in text for text in strings)
+    assert any(max(text, default="") > "\uffff" for text in strings)
+    said = world.rl("tiny", "payload", "--adversarial").stdout
+    assert re.search(r"^edges .*float32\n\[.*nan.*inf", said, re.M)
+    assert "empty (0, 3) float32\n" in said
+
+
+def test_random_values_are_those_of_their_seed(world: World):
+    def values(*words: str) -> list[object]:
+        done = world.rl("tiny", "payload", "(3,4) float32", "--random", "--json", *words)
+        assert done.returncode == 0, done.stderr
+        return list(json.loads(done.stdout)["values"])
+
+    assert values("--seed", "3") == values("--seed", "3") != values("--seed", "4")
+    assert values() == values("--seed", "0")
+
+
+# The sentinel is put together at run time: it lies in the array, and nowhere in the program.
+HOLDS = """
+import array, os
+kept = array.array("Q", [0xFEE1DEAD << 32 | 0xC0FFEE11]) * 512
+print(hex(kept.buffer_info()[0]), flush=True)
+os.abort()
+"""
+UNDER_GDB = ["gdb", "-q", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", "run",
+             "-ex", "generate-core-file core.bin", "--args"]  # fmt: skip
+
+
+def test_a_sentinel_in_a_real_core_is_told_with_the_address_that_it_had(world: World):
+    needs("gdb")
+    done = subprocess.run([*UNDER_GDB, sys.executable, "-S", "-c", HOLDS], cwd=world.project,
+                          env=world.env, capture_output=True, text=True, timeout=100)  # fmt: skip
+    core = world.project / "core.bin"
+    assert core.exists(), done.stdout + done.stderr
+    address = re.findall(r"^0x[0-9a-f]+$", done.stdout, re.M)[0]
+    found = world.rl("tiny", "find", "0xFEE1DEADC0FFEE11", "core.bin")
+    assert found.returncode == 0, found.stderr
+    line = re.search(rf"0x([0-9a-f]+)\.\..*: 512 x 8 bytes little-endian at address {address}\n",
+                     found.stdout)  # fmt: skip
+    assert line is not None, found.stdout
+    with open(core, "rb") as file:
+        file.seek(int(line[1], 16))
+        assert file.read(8) == (0xFEE1DEADC0FFEE11).to_bytes(8, "little")
+
+
+def test_without_jax_there_is_one_clear_line(world: World):
+    world.write("hidden/jax/__init__.py", "raise ImportError\n")
+    script = "from relaunch import payload; payload((2, 3), to='jax')"
+    hidden = {"PYTHONPATH": str(world.project / "hidden")}
+    done = subprocess.run([sys.executable, "-c", script], env={**world.env, **hidden},
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.stderr.splitlines()[-1] == (
+        "ValueError: jax.numpy cannot be imported: pip install jax"
+    )

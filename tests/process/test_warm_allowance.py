@@ -108,14 +108,17 @@ def test_the_settings_are_heeded_by_the_next_run_and_an_option_wins(warm):
     assert abs(allowance(warm)[0] - quarter / 5) < 10
 
 
+A_TIME = "a time such as 30, 90s, 5m or 2h"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--memory", "lots"), "--memory takes a size or a share such as 4G or 30%, not `lots`"),
         (("--memory", "0"), "--memory takes a size or a share such as 4G or 30%, not `0`"),
         (("--memory", "101%"), "--memory takes a size or a share such as 4G or 30%, not `101%`"),
-        (("--idle", "soon"), "--idle takes a time such as 30, 90s, 5m or 2h, not `soon`"),
-        (("--idle", "0h"), "--idle takes a time such as 30, 90s, 5m or 2h, not `0h`"),
+        (("--idle", "soon"), f"--idle takes {A_TIME}, not `soon`   try: --idle 5m"),
+        (("--idle", "0h"), f"--idle takes {A_TIME}, not `0h`   try: --idle 5m"),
     ],
 )
 def test_a_wrong_option_is_one_line_before_anything_runs(warm, words, said):

@@ -226,9 +226,9 @@ def test_sources_that_no_snapshot_knows_yet_are_watched_too(warm):
 
 
 def test_ctrl_c_ends_the_program_and_once_more_the_watching(warm):
-    edit(
-        warm, "try: print('rea' + 'dy'); time.sleep(100)", "except KeyboardInterrupt: print('bye')"
-    )
+    # Many short sleeps: Python may miss a signal that comes just before it sleeps, until it wakes.
+    waits = "try: print('rea' + 'dy'); [time.sleep(0.1) for _ in range(1000)]"
+    edit(warm, waits, "except KeyboardInterrupt: print('bye')")
     argv = [sys.executable, "-m", "relaunch", "warm", "--watch", "--", sys.executable, "train.py"]
     there = ["sh", "-c", 'cd "$0" && exec "$@"', str(warm.project), *argv]
     screen = Screen(*there, env=warm.env)

@@ -41,7 +41,8 @@ def test_killed_at_any_moment_it_goes_on_and_leaves_nothing(world: World, shard:
         world.write("README.md", f"edited {searches}\n")
         world.git("stash", "-q")
         world.write("README.md", f"edited again {searches}\n")
-        words = ["--good", ids[0], "--bad", ids[-1], "--", PYTHON, script]
+        jobs = ["-j", "2"] if shard % 2 else []
+        words = ["--good", ids[0], "--bad", ids[-1], *jobs, "--", PYTHON, script]
         before = user_state(world)
         while True:
             moment, how = rng.uniform(0, LATEST_S), rng.choice([signal.SIGKILL, signal.SIGINT])

@@ -7,7 +7,15 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.bisect_check import check_line, git_line
-from relaunch.cli.launch_options import budget, regex, seconds
+from relaunch.cli.launch_options import (
+    HANG,
+    SLURM,
+    budget,
+    option_arguments,
+    regex,
+    seconds,
+    srun_words,
+)
 from relaunch.cli.searches import after
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
@@ -44,9 +52,9 @@ SURE, NOT_SURE, INTERRUPTED = 0, 1, 130
 _WHOLE = ("commit", "pull", "rebuild", "or use", "check", "or")
 """What a person pastes or follows."""
 _OF_A_NEW_ONE = (
-    "good", "bad", "release", "set", "here", "timeout", "match", "env", "build", "build_timeout",
-    "rebuild", "files", "never_fails_before", "always_fails_after", "always_fails_before",
-    "never_fails_after", "no_prior", "no_repair", "command",
+    "good", "bad", "release", "set", "here", "timeout", "hang", "match", "env", "build",
+    "build_timeout", "rebuild", "files", "never_fails_before", "always_fails_after",
+    "always_fails_before", "never_fails_after", "no_prior", "no_repair", "command", "slurm", "srun",
 )  # fmt: skip
 """What `--resume` knows already."""
 _ONCE, _SURE = 1, 0.98
@@ -64,7 +72,9 @@ def arguments(parser: ArgumentParser) -> None:
     add("--here", action="store_true", help="with --set: in your own tree, not in copies")
     add("--keep", metavar="NAME", default="", help="with --set: make the answer a set")
     add("-j", "--jobs", type=int, metavar="N", help="probes at once (1)")
+    option_arguments(parser, SLURM)
     add("--timeout", metavar="TIME", help="end the command after 30, 5m or 2h")
+    option_arguments(parser, HANG)
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
     add("--env", nargs="+", metavar="GOOD BAD", action="append", default=[],
         help="among the variables of two `env` files; or NAME=VALUE, to set it")  # fmt: skip
@@ -167,8 +177,10 @@ def _check_jobs(args: Namespace, *, is_here: bool) -> None:
 
 
 def _request(project: Project, args: Namespace) -> Request:
-    from relaunch.recipe import Limits, Recipe
+    from relaunch.cli.limit_words import limits_of_a_search
+    from relaunch.recipe import Recipe
     from relaunch.session.bisect.told import RATES, Request
+    from relaunch.session.elsewhere import for_search
 
     good, bad, command = args.good, args.bad or "HEAD", tuple(args.command)
     if not good and not args.release and not _source(args):
@@ -183,22 +195,25 @@ def _request(project: Project, args: Namespace) -> Request:
         hint = f"rl bisect {ends} -- pytest -q tests/test_x.py"
         raise UsageError("what is to be run?", hint=hint)
     _check(args)
-    limit = seconds(args.timeout, "--timeout") if args.timeout else None
+    limits = limits_of_a_search(vars(args))
+    where, jobs = for_search(project, srun_words(vars(args)), 1 if args.here else args.jobs)
     recipe = Recipe(
         argv=_findable(command, project.cwd),
         cwd=project.cwd,
         env=dict(_pair(word) for words in args.env if words != _env_files(args) for word in words),
-        limits=Limits(timeout_s=limit),
+        limits=limits,
         match=regex(args.match, "--match"),
+        elsewhere=where,
     )
     build_limit = seconds(args.build_timeout, "--build-timeout") if args.build_timeout else None
     runs, most_s = budget(args.budget)
     return Request(
-        recipe=recipe, good=good, bad=bad, jobs=args.jobs or 1, confidence=args.confidence,
+        recipe=recipe, good=good, bad=bad, jobs=jobs or 1, confidence=args.confidence,
         ends=args.ends, most_runs=runs, most_s=most_s, confirm=args.confirm, build=args.build,
         build_timeout_s=build_limit, rebuild=args.rebuild,
         files=tuple(args.files), prior=not args.no_prior, repair=not args.no_repair,
-        fork=not args.no_fork, **{name: getattr(args, name) for name in RATES},
+        fork=not args.no_fork and where is None and limits.hang_s is None,
+        **{name: getattr(args, name) for name in RATES},
     )  # fmt: skip
 
 
@@ -343,7 +358,7 @@ def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list
         ("or use", _kept(card)),
         ("sure", _sureness(found)),
         ("check", check_line(project, request, "--good", names[0], "--bad", names[1])),
-        ("or", git_line(project, request, *names) if is_for_git else ""),
+        ("or", git_line(bisection, found) if is_for_git else ""),
     ]
     lines = [mark, *fitting(pairs, pen)]
     if card.diff:
@@ -351,7 +366,16 @@ def _sure(found: Found, card: Card, bisection: Bisection, pen: draw.Pen) -> list
         if card.left_out:
             more = f"git diff {found.parent[:10]} {commit.short}"
             lines.append(pen("dim", f"... {draw.plural(card.left_out, 'more line')}: {more}"))
+        if card.not_shown:
+            lines.append(pen("dim", draw.clean(_not_shown(card, names))))
     return lines
+
+
+def _not_shown(card: Card, names: tuple[str, str]) -> str:
+    """Name the files that the diff leaves out: what runs at import alone is not seen to run."""
+    some = ", ".join(card.not_shown[:3]) + (", ..." if len(card.not_shown) > 3 else "")
+    which = f"{draw.plural(len(card.not_shown), 'file')} of which no function ran"
+    return f"... and {which}, {some}: git diff {names[0]} {names[1]}"
 
 
 def fitting(pairs: list[tuple[str, str]], pen: draw.Pen) -> list[str]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 from relaunch.cli import draw
+from relaunch.history.revision import SHORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from relaunch.session.bisect.told import Request
+    from relaunch.session.bisect.bisection import Bisection
+    from relaunch.session.bisect.told import Found, Request
     from relaunch.session.project import Project
+
+_SKIPPED = 125
+"""What tells git to skip a commit; above are those that end its search."""
 
 
 def check_line(project: Project, request: Request, *between: str) -> str:
@@ -20,6 +27,7 @@ def check_line(project: Project, request: Request, *between: str) -> str:
     words += _time("--build-timeout", request.build_timeout_s)
     words += ["--match", recipe.match] if recipe.match else []
     words += _time("--timeout", recipe.limits.timeout_s)
+    words += _time("--hang", recipe.limits.hang_s)
     words += ["--ends", str(request.ends)] if request.ends > 1 else []
     words += [
         f"--{name.replace('_', '-')}" for name in ("rebuild", *RATES) if getattr(request, name)
@@ -30,16 +38,43 @@ def check_line(project: Project, request: Request, *between: str) -> str:
     return f"rl bisect {draw.quoted(between)} {given}{command}"
 
 
-def git_line(project: Project, request: Request, before: str, commit: str) -> str:
+def git_line(bisection: Bisection, found: Found) -> str:
     """Return how git would do it, if it can: it adds no files, reads no output, ends no hang."""
-    if request.files or request.recipe.match or request.recipe.limits.timeout_s is not None:
+    from relaunch.history.span import span_around
+
+    request, repo = bisection.request, bisection.repo
+    limits = request.recipe.limits
+    is_ended = limits.timeout_s is not None or limits.hang_s is not None
+    if request.files or request.recipe.match or is_ended:
         return ""
-    env = _env_words(project, request)
+    span = span_around(repo, found.parent, found.suspects[0][0].id, bisection.new)
+    if span is None:
+        return ""
+    terms = "--term-old=broken --term-new=mended " if found.hunt.is_reversed else ""
+    ends = " ".join(one[:SHORT] for one in (span.new, *span.old))
+    command = _for_git(bisection, found)
+    line = f"git bisect start {terms}{ends} && git bisect run {command}; git bisect reset"
+    top = os.path.relpath(repo.top, request.recipe.cwd)
+    # Before git 2.40 it has to be started at the top.
+    return line if top == os.curdir else f"(cd {draw.quote(top)} && {line})"
+
+
+def _for_git(bisection: Bisection, found: Found) -> str:
+    """Return the command as git wants it: 0 is old, 1 is new, and little else is understood."""
+    request = bisection.request
+    env = _env_words(bisection.project, request)
     given = f"env {' '.join(env)} " if env else ""
-    command = draw.quoted([*request.recipe.argv])
+    command = inner = draw.quoted([*request.recipe.argv])
+    if found.hunt.is_reversed:
+        inner = f"! {command}"
+    elif found.with_it is None or not 0 < (found.with_it.exit_code or 0) < _SKIPPED:
+        inner = f"{command} || exit 1"
+    folder = os.path.relpath(request.recipe.cwd, bisection.repo.top)
+    if folder != os.curdir:
+        inner = f"cd {draw.quote(folder)} || exit {_SKIPPED}; {inner}"
     if request.build:
-        command = draw.quoted(["sh", "-c", f"{request.build} || exit 125; {command}"])
-    return f"git bisect start {commit} {before} && git bisect run {given}{command}"
+        inner = f"{request.build} || exit {_SKIPPED}; {inner}"
+    return given + (command if inner == command else draw.quoted(["sh", "-c", inner]))
 
 
 def _time(option: str, seconds: float | None) -> list[str]:

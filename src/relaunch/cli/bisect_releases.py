@@ -51,10 +51,24 @@ def among_releases(
     )
     if tags:
         inner = request.but(good=tags[0], bad=tags[1])
-        return show_found(Bisection(project, inner, tell=live.tell), live, args)
+        try:
+            return show_found(Bisection(project, inner, tell=live.tell), live, args)
+        except RelaunchError as error:  # what was found among releases holds all the same
+            _tell_unsearched(as_json(search.book.number, found), tags, error, json=args.json)
+            return INTERRUPTED if error.exit_code == INTERRUPTED else SURE
     if found.stopped == "interrupted":
         return INTERRUPTED
     return SURE if found.is_found else NOT_SURE
+
+
+def _tell_unsearched(
+    answer: dict[str, Any], tags: tuple[str, str], error: RelaunchError, *, json: bool
+) -> None:
+    """Say in one line why the commits between two releases were not searched."""
+    hint = f"   try: {error.hint}" if error.hint else ""
+    draw.remark(f"rl: no commit between {tags[0]} and {tags[1]} is named: {error.message}{hint}")
+    if json:
+        draw.say_json("bisect-releases", {**answer, "unsearched": error.message})
 
 
 def _tags(project: Project, found: FoundRelease) -> tuple[str, str] | None:
@@ -119,4 +133,5 @@ def as_json(number: int, found: FoundRelease) -> dict[str, Any]:
         "runs": found.runs,
         "search_runs": found.search_runs,
         "seconds": found.seconds,
+        "unsearched": "",
     }

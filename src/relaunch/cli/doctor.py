@@ -39,6 +39,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Report, fix or undo."""
+    import tempfile
+
     from relaunch.desk.rcfiles import world
 
     here = world(os.environ)
@@ -48,6 +50,11 @@ def main(args: argparse.Namespace) -> int:
         return _undo(here, force=args.force)
     if args.fix:
         return _fix(here, args.fix, yes=args.yes)
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        said = "things are tried in a temporary folder, and none can be written to"
+        raise UsageError(said, hint="TMPDIR=FOLDER rl doctor") from None
     return _report(here, as_json=args.json)
 
 
@@ -65,9 +72,17 @@ def _report(here: World, *, as_json: bool) -> int:
     from relaunch.desk.doctor import ladders
     from relaunch.session import look_back
     from relaunch.session.bisect.ladders import bisect_ladders
+    from relaunch.session.blame_ladder import blame_ladder
+    from relaunch.session.disk_ladder import disk_ladder
+    from relaunch.session.memory_ladder import memory_ladder
+    from relaunch.session.rank_ladder import rank_ladder
+    from relaunch.session.slurm_ladder import slurm_ladder
+    from relaunch.session.stacks_ladder import stacks_ladder
 
     look_back.here()  # says so when the current directory is gone
     found = [*ladders(os.getcwd(), os.environ), *bisect_ladders(os.getcwd(), os.environ)]
+    found += [disk_ladder(os.environ), memory_ladder(), stacks_ladder(), blame_ladder()]
+    found += [slurm_ladder(os.environ), rank_ladder(os.getcwd(), os.environ)]
     advice = [_with_version(one) for one in _advice(here)]
     if as_json:
         draw.say_json("doctor", _json(found, advice))

@@ -6,9 +6,12 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import (
+    HANG,
+    SLURM,
     Option,
     option_arguments,
     parse_with_words,
+    srun_words,
     wants_help,
     whole_number,
 )
@@ -33,6 +36,8 @@ Examples
   rl grow seq=128..8k --at batch=8 -- python train.py {batch} {seq}
   rl grow batch=1..4k --memory 80G --time 1h -- python train.py {batch}
   rl grow batch=8..512 --step 8 --linear -- python train.py {batch}
+  rl grow --memory 100M..8G -- python train.py       the least memory it passes with
+  rl grow --disk ckpt=1M..1G -- python train.py      the smallest disk
   rl grow --resume                      go on where it was interrupted
   rl grow --log                         each run of the last search
   rl grow --undo 2                      forget its last two runs
@@ -44,6 +49,7 @@ itself where the command names it. Yours is not changed.
 FOUND, NOT_FOUND, INTERRUPTED = 0, 1, 130
 GROW_OPTIONS = (
     Option(flags=("-j", "--jobs"), field="jobs", metavar="N", help="runs at once (1)"),
+    *SLURM,
     Option(
         flags=("--at",),
         field="at",
@@ -55,7 +61,14 @@ GROW_OPTIONS = (
         flags=("--memory",),
         field="memory",
         metavar="LIMIT",
-        help="say where memory reaches 16G (all of this machine)",
+        help="say where memory reaches 16G (all of this machine); 100M..8G: how much it needs",
+    ),
+    Option(
+        flags=("--disk",),
+        field="disks",
+        metavar="DIR=LOW..HIGH",
+        many=True,
+        help="how large the disk of a folder must be",
     ),
     Option(
         flags=("--time",), field="time", metavar="LIMIT", help="say where a run takes 30m or 2h"
@@ -66,6 +79,7 @@ GROW_OPTIONS = (
     Option(
         flags=("--timeout",), field="timeout", metavar="TIME", help="end a run after 30, 5m or 2h"
     ),
+    *HANG,
     Option(
         flags=("--match",), field="match", metavar="REGEX", help="output that is the failure hunted"
     ),
@@ -90,7 +104,19 @@ GROW_OPTIONS = (
         help="(auto)",
     ),
 )
-_KEPT = ("at", "step", "linear", "doubling", "timeout", "match", "env")
+_KEPT = (
+    "slurm",
+    "srun",
+    "at",
+    "disks",
+    "step",
+    "linear",
+    "doubling",
+    "timeout",
+    "hang",
+    "match",
+    "env",
+)
 """What a search that is resumed has already."""
 
 
@@ -121,8 +147,23 @@ def quick(words: list[str]) -> int | None:
     else:
         from relaunch.cli.grow_words import request as read
 
-        search, request = None, read(sizes, command, values, project.cwd)
+        search, request = None, _placed(project, read(sizes, command, values, project.cwd), values)
     return _grow(project, request, search, values)
+
+
+def _placed(project: Project, request: Request, values: Mapping[str, Any]) -> Request:
+    """Say where the runs go, if they do not stay here."""
+    words = srun_words(values)
+    if words is None:
+        return request
+    from relaunch.session.elsewhere import for_search
+
+    limit = next((one for one in request.dimensions if one.limit), None)
+    if limit is not None:
+        said = f"--{limit.limit} LOW..HIGH is about this machine, and --slurm is not"
+        raise UsageError(said, hint="rl grow batch=1..64 --slurm -- CMD")
+    where, jobs = for_search(project, words, request.jobs if "jobs" in values else None)
+    return request.but(recipe=request.recipe.but(elsewhere=where), jobs=jobs or 1)
 
 
 def _grow(
@@ -175,14 +216,10 @@ def _resumed(
     command: tuple[str, ...] | None,
     values: Mapping[str, Any],
 ) -> tuple[Search, Request]:
+    from relaunch.cli import searches
     from relaunch.cli.grow_words import options
     from relaunch.session.growing.remembered import last_search
 
-    named = [*sizes, *(f"--{name}" for name in _KEPT if name in values)]
-    if named or command is not None:
-        said = f"`{named[0]}`" if named else "a command"
-        raise UsageError(
-            f"--resume has its own sizes and command, not {said}", hint="rl grow --resume"
-        )
+    searches.check_resumed("grow", "sizes", sizes, command, values, _KEPT)
     search, request = last_search(project)
     return search, request.but(**{"most_runs": None, "most_s": None, **options(values)})

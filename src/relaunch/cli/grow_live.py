@@ -55,21 +55,33 @@ class Live:
         self._lines.close()
 
 
-def shown(value: float) -> str:
-    """Write a size for people: `4,096`, `0.012`."""
+def shown(value: float, of: Dimension | None = None) -> str:
+    """Write a size for people: `4,096`, `0.012`; one of memory or disk as `512M`."""
+    if of is not None and of.limit:
+        return size_word(int(value) * of.unit)
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def size_word(count: int) -> str:
+    """Write bytes as an option takes them: `512M`, `1.5G`."""
+    for letter, power in (("G", 30), ("M", 20)):
+        if count >= 1 << power and count * 100 % (1 << power) == 0:
+            return f"{count / (1 << power):g}{letter}"
+    return f"{count / (1 << 20):g}M" if count >= 1 << 20 else f"{count >> 10}K"
 
 
 def named(one: Dimension, value: float) -> str:
     """Write a size with its name: `batch=4,096`."""
-    return f"{one.name}={shown(value)}"
+    return f"{one.name}={shown(value, one)}"
 
 
 def _turn_words(event: Turn) -> str:
     one = event.dimension
     of = f" of {one.file}" if one.file else ""
     at = ", ".join(f"{name}={shown(value)}" for name, value in event.fixed.items())
-    return f"{one.name}{of} from {shown(one.low)} to {shown(one.high)}" + (f", {at}" if at else "")
+    return f"{one.name}{of} from {shown(one.low, one)} to {shown(one.high, one)}" + (
+        f", {at}" if at else ""
+    )
 
 
 def _probe_words(event: Probed) -> str:
@@ -87,8 +99,8 @@ def axis(state: State, width: int, pen: draw.Pen) -> str:
     one = state.dimension
     running = f", {len(state.running)} running" if state.running else ""
     counts = f"{draw.plural(len(state.seen), 'run')}{running}"
-    left = draw.clip(f"{one.name} {shown(one.low)}", 24, utf8=pen.utf8)
-    right = f"{shown(one.high)}  {counts}"
+    left = draw.clip(f"{one.name} {shown(one.low, one)}", 24, utf8=pen.utf8)
+    right = f"{shown(one.high, one)}  {counts}"
     room = max(8, width - len(left) - len(right) - 2)
     cells = ["·" if pen.utf8 else "."] * room
     marks = _MARKS if pen.utf8 else _ASCII_MARKS

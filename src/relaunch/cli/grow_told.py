@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from relaunch.search.grown import Look, Stretch
     from relaunch.search.order import Fit
-    from relaunch.session.growing.told import Found, Grown, Measure, Request
+    from relaunch.session.growing.told import Dimension, Found, Grown, Measure, Request
 
 _MOST_ROWS = 12
 _ROW_SHOWN = 60
@@ -76,17 +76,17 @@ def sentence(one: Grown) -> str:
         return f"{one.dimension.name}: nothing was run yet"
     if edge is None:
         tried = [look.value for look in answer.looks]
-        span = f"{named(one.dimension, tried[0])} to {shown(tried[-1])}"
+        span = f"{named(one.dimension, tried[0])} to {shown(tried[-1], one.dimension)}"
         verb = answer.direction.value
         return f"{verb}, {span}" if answer.direction is not Direction.UNKNOWN else f"{verb}: {span}"
     if answer.pattern is not None and answer.pattern.is_sure:
         return f"{one.dimension.name}: {answer.pattern.text}"
     verb = "passes" if one.fails_first else "fails"
-    before = f"{shown(edge.before)} {'fails' if one.fails_first else 'passes'}"
+    before = f"{shown(edge.before, one.dimension)} {'fails' if one.fails_first else 'passes'}"
     if edge.is_exact:
         said = f"{verb} from {named(one.dimension, edge.after)} on ({before})"
     else:
-        span = f"{named(one.dimension, edge.first_suspect)}..{shown(edge.after)}"
+        span = f"{named(one.dimension, edge.first_suspect)}..{shown(edge.after, one.dimension)}"
         said = f"{verb} from somewhere in {span} on ({before})"
     return f"{said}, but not always" if one.is_scattered else said
 
@@ -122,6 +122,10 @@ def _line(one: Grown, request: Request, value: float) -> str:
     sizes = {**one.fixed, one.dimension.name: value}
     recipe = filled(request.recipe, {name: text_of(size) for name, size in sizes.items()}, {})
     pairs = "".join(f"--env {draw.quote(f'{name}={text}')} " for name, text in recipe.env.items())
+    if one.dimension.limit == "memory":
+        pairs += f"--memory {shown(value, one.dimension)} "
+    elif one.dimension.limit:
+        pairs += f"--disk {draw.quote(one.dimension.path)}={shown(value, one.dimension)} "
     return f"rl {pairs}-- {draw.quoted(recipe.argv)}"
 
 
@@ -138,7 +142,7 @@ def _tip(one: Grown, found: Found) -> tuple[str, str]:
 def _about(one: Grown, width: int, pen: draw.Pen) -> list[str]:
     """Draw the map if there is need for one, and the curves."""
     told = ["", *_map(one, width, pen)] if one.is_scattered else []
-    if len(one.answer.looks) > 1:
+    if len(one.answer.looks) > 1 and not one.dimension.limit:
         told += ["", *chart(one, width, pen), ""]
         told += draw.facts([(m.name, _measured(one, m, pen)) for m in one.measures], width, pen)
     return told
@@ -157,7 +161,11 @@ def _kinds(one: Grown, looks: Sequence[Look]) -> str:
 
 def _sizes(one: Grown, values: Sequence[float]) -> str:
     first = named(one.dimension, values[0])
-    return first if len(values) == 1 else f"{first} to {shown(values[-1])}, {len(values)} runs"
+    return (
+        first
+        if len(values) == 1
+        else f"{first} to {shown(values[-1], one.dimension)}, {len(values)} runs"
+    )
 
 
 def _row(one: Grown, request: Request, pen: draw.Pen) -> tuple[str, str]:
@@ -183,7 +191,7 @@ def _map(one: Grown, width: int, pen: draw.Pen) -> list[str]:
     drawn = [f"  {axis(state, width - 2, pen)}"]
     if one.answer.pattern is not None and one.answer.pattern.is_sure:
         return drawn
-    told = [(_stretch_words(part), part) for part in one.answer.map]
+    told = [(_stretch_words(part, one.dimension), part) for part in one.answer.map]
     wide = max(len(words) for words, _ in told)
     return drawn + [
         f"  {words:>{wide}}  {pen(COLOURS[part.seen], WORDS[part.seen])} ({part.tried} tried)"
@@ -191,12 +199,12 @@ def _map(one: Grown, width: int, pen: draw.Pen) -> list[str]:
     ]
 
 
-def _stretch_words(part: Stretch) -> str:
+def _stretch_words(part: Stretch, of: Dimension) -> str:
     """Write a stretch; where its ends were not looked at closely, it says `about`."""
     if part.low == part.high:
-        return shown(part.low)
+        return shown(part.low, of)
     about = "" if part.is_low_exact and part.is_high_exact else "about "
-    return f"{about}{shown(part.low)} to {shown(part.high)}"
+    return f"{about}{shown(part.low, of)} to {shown(part.high, of)}"
 
 
 # --- the curves
@@ -206,7 +214,10 @@ def chart(one: Grown, width: int, pen: draw.Pen) -> list[str]:
     """Draw time and memory at some of the sizes; a bar each for those that tell how they grow."""
     looks = chosen(one)
     columns = [draw.Column(one.dimension.name, right=True), draw.Column("")]
-    cells = [[("", shown(one.value)), (COLOURS[one.seen], WORDS[one.seen])] for one in looks]
+    cells = [
+        [("", shown(look.value, one.dimension)), (COLOURS[look.seen], WORDS[look.seen])]
+        for look in looks
+    ]
     taken = [*draw.natural_widths(columns, cells), *([_NUMBER_WIDE] * 2)]
     bar = min(_WIDEST_BAR, max(1, (width - 2 - sum(taken) - 10) // 2))
     drawn = [_bars(looks, TIME, bar, pen)]
@@ -341,6 +352,8 @@ def _dimension_json(one: Grown) -> dict[str, Any]:
     return {
         "name": one.dimension.name,
         "file": one.dimension.file,
+        "limit": one.dimension.limit,
+        "unit": one.dimension.unit,
         "low": one.dimension.low,
         "high": one.dimension.high,
         "scale": one.scale.value,

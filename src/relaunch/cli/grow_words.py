@@ -7,10 +7,11 @@ import re
 
 from relaunch import settings
 from relaunch.cli.launch_options import assignments, budget, regex, seconds, whole_number
+from relaunch.cli.limit_words import limits_of_a_search, size, small_disk
 from relaunch.errors import LaunchError, UsageError
 from relaunch.inside.warm.machine import memory
 from relaunch.proc.launch import find_program
-from relaunch.recipe import Limits, Recipe
+from relaunch.recipe import Recipe
 from relaunch.search.ladder import Scale, fitting_scale, ladder_of
 from relaunch.session.growing import rows
 from relaunch.session.growing.sized import names_file, uses
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+DISK_EXAMPLE = "rl grow --disk ckpt=1M..1G -- python train.py"
+_LEAST_UNIT, _UNITS = 1 << 16, 64
+"""A limit is known to a sixty-fourth of its low end: each further digit is some runs more."""
 EXAMPLE = "rl grow batch=1..4096 -- python train.py --batch {batch}"
 _NUMBER = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgt]?)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
@@ -83,7 +87,10 @@ def request(
     words: Sequence[str], command: tuple[str, ...] | None, values: Mapping[str, Any], cwd: str
 ) -> Request:
     """Read all that was typed; UsageError with one line says what is off."""
-    if not words:
+    limits = _limit_dimensions(values)
+    if limits and not words:  # a step of bytes is their unit
+        values = {name: value for name, value in values.items() if name != "step"}
+    if not words and not limits:
         raise UsageError("which size is to grow? NAME=LOW..HIGH", hint=EXAMPLE)
     if not command:
         raise UsageError("no command: what is to be run?", hint=EXAMPLE)
@@ -92,11 +99,45 @@ def request(
         name: number(text, f"--at {name}")
         for name, text in assignments(values.get("at", ()), "--at").items()
     }
-    found = tuple(dimension(word, cwd) for word in words)
+    found = (*(dimension(word, cwd) for word in words), *limits)
     _check_names(found, fixed, recipe)
     asked = Request(recipe=recipe, dimensions=found, fixed=fixed, **options(values))
     _check_ladders(asked)
     return asked
+
+
+def _limit_dimensions(values: Mapping[str, Any]) -> tuple[Dimension, ...]:
+    """Read `--memory 100M..8G` and `--disk DIR=1M..1G`: how much is needed?"""
+    found = []
+    step = size(values["step"], "--step") if "step" in values and _grows_limits(values) else 0
+    if ".." in values.get("memory", ""):
+        found.append(_limit("memory", "--memory", values["memory"], step))
+    for word in values.get("disks", ()):
+        folder, equals, span = word.rpartition("=")  # a folder may be called epoch=3
+        if not (folder and equals and ".." in span):
+            raise UsageError(f"--disk takes DIR=LOW..HIGH, not `{word}`", hint=DISK_EXAMPLE)
+        path = small_disk(f"{folder}=1G").path
+        one = _limit("disk", f"--disk {folder}", span, step)
+        found.append(one.but(name=f"disk {folder}", path=path))
+    return tuple(found)
+
+
+def _grows_limits(values: Mapping[str, Any]) -> bool:
+    return ".." in values.get("memory", "") or "disks" in values
+
+
+def _limit(kind: str, flag: str, span: str, step: int) -> Dimension:
+    low_text, _, high_text = span.partition("..")
+    low, high = size(low_text, flag), size(high_text, flag)
+    if low >= high:
+        raise UsageError(f"{flag} {span}: from less to more", hint=f"{flag} 100M..8G")
+    unit = max(step, _LEAST_UNIT)
+    while not step and unit * 2 <= low // _UNITS:
+        unit *= 2
+    low, high = max(1, -(-low // unit)), high // unit
+    if low >= high:
+        raise UsageError(f"{flag} {span}: too close together", hint=f"{flag} 100M..8G")
+    return Dimension(name=kind, low=low, high=high, limit=kind, unit=unit)
 
 
 def options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +149,7 @@ def options(values: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError("--jobs 0: at least one", hint="rl grow -j 2 ...")
     if "budget" in values:
         found["most_runs"], found["most_s"] = budget(values["budget"])
-    if "memory" in values:
+    if "memory" in values and ".." not in values["memory"]:
         found["memory_limit"] = _memory(values["memory"])
     if "time" in values:
         found["time_limit"] = seconds(values["time"], "--time")
@@ -132,12 +173,11 @@ def _memory(text: str) -> int:
 
 
 def _recipe(command: tuple[str, ...], values: Mapping[str, Any], cwd: str) -> Recipe:
-    limit = seconds(values["timeout"], "--timeout") if "timeout" in values else None
     recipe = Recipe(
         argv=command,
         cwd=cwd,
         env=assignments(values.get("env", ()), "--env"),
-        limits=Limits(timeout_s=limit),
+        limits=limits_of_a_search(values),
         match=regex(values["match"], "--match") if "match" in values else "",
     )
     if "{" not in command[0]:
@@ -151,6 +191,8 @@ def _recipe(command: tuple[str, ...], values: Mapping[str, Any], cwd: str) -> Re
 def _check_names(found: Sequence[Dimension], fixed: Mapping[str, float], recipe: Recipe) -> None:
     names = [one.name for one in found]
     for one in found:
+        if one.limit:
+            continue
         if names.count(one.name) > 1:
             raise UsageError(f"`{one.name}` is named twice", hint="rl grow --help")
         in_words = any(one.file and names_file(w, one.file, recipe.cwd) for w in recipe.argv)

@@ -9,7 +9,7 @@ from relaunch.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 
@@ -22,6 +22,8 @@ class Option(Record):
     metavar: str = ""
     many: bool = False
     choices: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """Of a switch: words that may stand behind `=`, as in `--sync=compare`."""
 
 
 OPTIONS = (
@@ -41,6 +43,19 @@ OPTIONS = (
     Option(flags=("-n", "--times"), field="times", metavar="N", help="run it N times (each set)"),
     Option(
         flags=("--timeout",), field="timeout_s", metavar="TIME", help="end it after 30, 5m or 2h"
+    ),
+    Option(
+        flags=("--hang",),
+        field="hang",
+        metavar="TIME",
+        help="recognise a hang: at once where it is certain, else after so long without output",
+    ),
+    Option(
+        flags=("--on-hang",),
+        field="on_hang",
+        metavar="WHAT",
+        choices=("kill", "keep", "pdb"),
+        help="what to do with one that hangs",
     ),
     Option(
         flags=("--until",), field="until", metavar="REGEX", help="output that is the critical point"
@@ -73,6 +88,90 @@ OPTIONS = (
         help="turn logging up or down: debug, or mypkg.data=debug, or root=info",
     ),
     Option(flags=("--ranked",), field="ranked", help="whole lines of each rank, with its number"),
+    Option(
+        flags=("--disk",),
+        field="disks",
+        metavar="DIR=SIZE[,inodes=N]",
+        many=True,
+        help="make this folder look like a disk of so much; the real one stays as it is",
+    ),
+    Option(flags=("--keep",), field="keep", help="keep what was written to a small disk"),
+    Option(
+        flags=("--memory",),
+        field="memory",
+        metavar="SIZE",
+        help="stop it, with its stacks, when all its processes together reach 5G or 500M",
+    ),
+    Option(
+        flags=("--at-limit",),
+        field="at_limit",
+        metavar="WHAT",
+        choices=("kill", "pause", "lift", "interrupt"),
+        help="what to do when the memory is reached",
+    ),
+    Option(
+        flags=("--memory-by",),
+        field="memory_by",
+        metavar="WAY",
+        choices=("cgroup", "watch", "data"),
+        help="limit memory in this way only; data makes allocations fail with MemoryError",
+    ),
+    Option(
+        flags=("--track-memory",),
+        field="track_memory",
+        help="tell at the limit which lines allocated the most",
+    ),
+    Option(
+        flags=("--pause-at-peak",),
+        field="pause_at_peak",
+        help="stop it near the peak of its last run with --watch, to look",
+    ),
+    Option(
+        flags=("--gpu-free",),
+        field="gpu_free",
+        metavar="[N=]SIZE",
+        many=True,
+        help="leave only so much memory of each GPU free, or of GPU N",
+    ),
+    Option(
+        flags=("--gpu-by",),
+        field="gpu_by",
+        metavar="WAY",
+        choices=("hold", "share"),
+        help="hold GPU memory, or only let each process of torch have a share",
+    ),
+    Option(
+        flags=("--ranks",),
+        field="ranks",
+        metavar="N",
+        help="run N ranks of a torch script as on a node of N GPUs, on the CPU",
+    ),
+    Option(
+        flags=("--threads",),
+        field="threads",
+        help="with --ranks: as threads; a collective that does not match is named at once",
+    ),
+    Option(flags=("--watch",), field="watch", help="show and keep what it uses over time"),
+    Option(
+        flags=("--slow-motion",),
+        field="slow_motion",
+        metavar="FILE:LINE=TIME",
+        many=True,
+        help="wait so long before that line, each time, to look at what it uses",
+    ),
+    Option(flags=("--blame",), field="blame", help="name failed calls: path, line, space left"),
+    Option(
+        flags=("--sync",),
+        field="sync",
+        also=("compare", "off"),
+        help="have failures come where they are made; =compare: plain and so, what differs?",
+    ),
+    Option(
+        flags=("--single",),
+        field="single",
+        also=("off",),
+        help="all in one process: torchrun, ranks, pools, workers; says what it collapsed",
+    ),
     Option(flags=("--frozen",), field="frozen", help="run from a copy that edits cannot reach"),
     Option(flags=("--let-live",), field="let_live", help="let background processes outlive it"),
     Option(flags=("--pdb",), field="pdb", help="open the debugger where it fails"),
@@ -83,6 +182,14 @@ OPTIONS = (
         metavar="FUNC",
         many=True,
         help="print each way that leads to it, once",
+    ),
+    Option(flags=("--slurm",), field="slurm", help="run it in the allocation that rl alloc holds"),
+    Option(
+        flags=("--srun",),
+        field="srun",
+        metavar="WORDS",
+        many=True,
+        help="the same, with more words for srun: '-n 1 --cpu-bind=none'",
     ),
     Option(
         flags=("--env",), field="env", metavar="NAME=VALUE", many=True, help="set it for this trial"
@@ -111,6 +218,25 @@ OPTIONS = (
         help="colour rl's own lines",
     ),
 )
+
+
+SLURM = tuple(option for option in OPTIONS if option.field in ("slurm", "srun"))
+"""For searches, whose runs go to the nodes of an allocation."""
+HANG = tuple(option for option in OPTIONS if option.field == "hang")
+"""For searches whose failure may be that nothing happens any more."""
+
+
+def srun_words(values: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return what srun is told besides, if programs are to run in the held allocation."""
+    given = values.get("srun")
+    if not given:
+        return () if values.get("slurm") else None
+    import shlex
+
+    try:
+        return tuple(word for text in given for word in shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--srun: {error}", hint="--srun '-n 1'") from None
 
 
 def parse(
@@ -173,9 +299,11 @@ def _read(
         if option is None:
             raise _unknown(word, words, at - 1, list(by_flag), rl)
         if not option.metavar:
-            if value is not None:
-                raise UsageError(f"{flag} takes no value: `{word}`")
-            values[option.field] = True
+            if value is not None and value not in option.also:
+                can = " or ".join(f"{flag}={one}" for one in option.also)
+                words_of = f"takes no value but {can}" if can else "takes no value"
+                raise UsageError(f"{flag} {words_of}: `{word}`")
+            values[option.field] = value or True
             continue
         if value is None:
             if at >= len(words) or words[at] == "--":
@@ -234,7 +362,11 @@ def budget(text: str | None) -> tuple[int | None, float | None]:
     if not text:
         return None, None
     if not text.isdecimal():
-        return None, seconds(text, "--budget")
+        try:
+            return None, settings.seconds(text)
+        except ValueError:
+            words = f"--budget takes a number of runs or a time, not `{text}`"
+            raise UsageError(words, hint="--budget 40, or --budget 30m") from None
     if not int(text):
         raise UsageError("--budget 0: at least one run", hint="--budget 40, or --budget 30m")
     return int(text), None
@@ -243,7 +375,7 @@ def budget(text: str | None) -> tuple[int | None, float | None]:
 def whole_number(text: str, flag: str) -> int:
     """Read a number of times or an exit code."""
     if not text.isdecimal():
-        raise UsageError(f"{flag} takes a whole number, not `{text}`")
+        raise UsageError(f"{flag} takes a whole number, not `{text}`", hint=f"{flag} 3")
     return int(text)
 
 
@@ -253,7 +385,7 @@ def seconds(text: str, flag: str) -> float:
         return settings.seconds(text)
     except ValueError:
         words = f"{flag} takes a time such as 30, 90s, 5m or 2h, not `{text}`"
-        raise UsageError(words) from None
+        raise UsageError(words, hint=f"{flag} 5m") from None
 
 
 def memory(text: str, flag: str) -> str:
@@ -321,4 +453,5 @@ def option_arguments(parser: argparse.ArgumentParser, options: Sequence[Option])
             extra["action"] = "append" if option.many else "store"
             if option.choices:
                 extra["choices"] = option.choices
-        parser.add_argument(*option.flags, **extra)
+        with_words = [f"{option.flags[-1]}={word}" for word in option.also]
+        parser.add_argument(*option.flags, *with_words, **extra)

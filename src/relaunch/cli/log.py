@@ -169,9 +169,16 @@ def exit_word(row: Summary) -> str:
         return "not run"
     if row["timed_out"]:
         return "timeout"
+    if is_hung(row):
+        return "hung"
     if row["signal"]:
         return draw.signal_name(row["signal"])
     return "?" if row["exit_code"] is None else str(row["exit_code"])
+
+
+def is_hung(row: Summary) -> bool:
+    """Tell whether it was ended because it hung."""
+    return bool(row["signature"]) and row["signature"].get("kind") == "hang"
 
 
 def _exit(row: Summary) -> draw.Cell:

@@ -54,7 +54,7 @@ def read_place(word: str, *, verb: str, after: bool = False) -> Place:
         return place
     try:
         if place.function:
-            lines.find_function(tree, place.function, after=after)
+            lines.find_function(lines.by_name(tree), place.function, after=after)
         elif not place.line:
             lines.find_beginning(tree)
         else:
@@ -78,7 +78,7 @@ def function_place(word: str, *, verb: str) -> Place:
                 tree = tree_of(file, verb)
             except UsageError:
                 continue
-            names = [name for name, _ in lines.functions(tree)] if tree is not None else []
+            names = [*lines.by_name(tree)] if tree is not None else []
             if word in names or any(name.endswith(f".{word}") for name in names):
                 exact = word if word in names else next(n for n in names if n.endswith(f".{word}"))
                 found.append(f"{file}:{exact}")
@@ -152,8 +152,7 @@ def natural_expressions(place: Place) -> tuple[str, ...]:
     if place.tree is None:
         return ()
     if place.function:
-        found = [node for name, node in lines.functions(place.tree) if name == place.function]
-        spec = found[0].args
+        spec = lines.named(lines.by_name(place.tree), place.function)[0].args
         named = [*spec.posonlyargs, *spec.args, spec.vararg, *spec.kwonlyargs, spec.kwarg]
         return tuple(one.arg for one in named if one is not None)
     (spot, *_) = lines.find_line(place.tree, place.line, after=False)

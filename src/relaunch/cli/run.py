@@ -13,10 +13,20 @@ from relaunch.cli.launch_options import (
     regex,
     reset_command,
     seconds,
+    srun_words,
     whole_number,
 )
-from relaunch.errors import UsageError
-from relaunch.events import Announced, Finished, Measured, Warmed, Warned
+from relaunch.errors import PlaceError, UsageError
+from relaunch.events import (
+    Announced,
+    Blamed,
+    Collapsed,
+    Finished,
+    Measured,
+    Prepared,
+    Warmed,
+    Warned,
+)
 from relaunch.inside.protocol import LOG, RANKED
 from relaunch.session.project import open_project
 from relaunch.session.request import Request
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
     from relaunch.session.attempt import Attempt
     from relaunch.session.project import Project
     from relaunch.trial.place.unsaved import Unsaved
+    from relaunch.trial.probe.seen import Seen
 
 EXAMPLES = """\
 Examples
@@ -46,6 +57,10 @@ Examples
   rl --frozen -- python train.py         edit on while it runs
   rl run --sections train.py:10-40,model.py:GPT.forward -- python train.py
   rl run --log-level debug --ranked -- torchrun train.py
+  rl run --hang 60 -- python train.py    is it hung? its stacks, then --on-hang
+  rl run --sync=compare -- python train.py    does the failure move or vanish?
+  rl run --single -- torchrun --nproc-per-node 8 train.py --workers 8
+  rl run --ranks 8 -- python train.py    eight GPUs that are not there
 """
 
 
@@ -72,6 +87,10 @@ def lines_of(values: Mapping[str, Any]) -> Lines:
 
 def run_request(project: Project, request: Request, lines: Lines) -> int:
     """Run what was asked for: one attempt, or a table of them."""
+    if request.compare_sync:
+        from relaunch.cli.sync import run_compared
+
+        return run_compared(project, request, lines)
     if request.times > 1 or len(request.sets or ()) > 1:
         from relaunch.cli.table import run_table
 
@@ -80,8 +99,37 @@ def run_request(project: Project, request: Request, lines: Lines) -> int:
 
 
 def run_one(project: Project, request: Request, lines: Lines) -> int:
-    """Run one attempt and leave as the program left."""
-    return leave(prepare(project, request, lines).run())
+    """Run one attempt and leave as the program left; once more where no call explains its end."""
+    attempt = prepare(project, request, lines)
+    outcome = attempt.run()
+    if attempt.seen is not None and any(probe.kind == "sleep" for probe in request.probes):
+        _tell_never_slow(request.probes, attempt.seen, lines)
+    if attempt.unexplained:
+        outcome = _once_more(project, request, lines) or outcome
+    if attempt.recipe.sync:
+        from relaunch.cli.sync import tell_against_plain
+
+        tell_against_plain(project, attempt, outcome, lines)
+    return leave(outcome)
+
+
+def _once_more(project: Project, request: Request, lines: Lines) -> Outcome | None:
+    """Run it again with the surest eye on its calls; None where that is not possible."""
+    try:
+        return prepare(project, request.but(blame_by="tracer"), lines).run()
+    except PlaceError as error:
+        lines.remark(error.message)
+        return None
+
+
+def _tell_never_slow(probes: Sequence[Probe], seen: Seen, lines: Lines) -> None:
+    """Say of each line that was to be slow and never came why that is."""
+    from relaunch.trial.probe.verdict import verdict
+
+    for number, probe in enumerate(probes):
+        if probe.kind == "sleep" and not seen.count(number):
+            found = verdict(number, probe, seen)
+            lines.remark(f"{probe.label} never came: {found.word}, {found.cause}")
 
 
 def prepare(project: Project, request: Request, lines: Lines) -> Attempt:
@@ -91,6 +139,8 @@ def prepare(project: Project, request: Request, lines: Lines) -> Attempt:
     from relaunch.session.plan import plan
     from relaunch.session.repair import repair
 
+    if request.compare_sync:
+        raise UsageError("--sync=compare is of `rl run` alone", hint="rl run --sync=compare -- CMD")
     repair(project, tell=lines.tell)
     (recipe,) = plan(project, request)
     ask = (lambda found: ask_about(project, found)) if request.may_ask else None
@@ -149,16 +199,69 @@ def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Reque
         exit_code=(
             whole_number(values["exit_code"], "--exit-code") if "exit_code" in values else None
         ),
+        limits=_limits(values),
+        watch=values.get("watch"),
+        blame=values.get("blame"),
+        sync=None if "sync" not in values else values["sync"] != "off",
+        single=None if "single" not in values else values["single"] != "off",
+        compare_sync=values.get("sync") == "compare",
+        ranks=_ranks(values),
+        threads=values.get("threads"),
         src=tuple(map(os.path.abspath, values["src"])) if "src" in values else None,
         frozen=values.get("frozen"),
         let_live=values.get("let_live"),
         nan=values.get("nan", False),
         pdb=values.get("pdb", False),
         probes=_probes(values),
+        srun=srun_words(values),
         unsaved="warn" if values.get("yes") else values.get("unsaved", ""),
         may_ask=both and not values.get("no_input"),
         quiet=values.get("quiet", False),
     )
+
+
+_MOST_RANKS = 4096
+_LIMITS = frozenset(
+    (
+        "disks",
+        "keep",
+        "memory",
+        "at_limit",
+        "hang",
+        "on_hang",
+        "memory_by",
+        "track_memory",
+        "pause_at_peak",
+        "gpu_free",
+        "gpu_by",
+    )
+)
+
+
+def _ranks(values: dict[str, Any]) -> int | None:
+    """Return how many ranks there are to be."""
+    if "ranks" not in values:
+        if values.get("threads"):
+            raise UsageError("--threads is about ranks", hint="rl run --ranks 64 --threads -- CMD")
+        return None
+    found = whole_number(values["ranks"], "--ranks")
+    if not 1 <= found <= _MOST_RANKS:
+        words = f"--ranks takes 1 to {_MOST_RANKS}, not {found}"
+        raise UsageError(words, hint="rl run --ranks 8 -- python train.py")
+    for flag in ("at_limit", "memory_by", "track_memory", "pause_at_peak"):
+        if flag in values:
+            words = f"--{flag.replace('_', '-')} is about all processes together, not about ranks"
+            raise UsageError(words, hint="rl run --ranks 8 --memory 2G -- python train.py")
+    return found
+
+
+def _limits(values: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what of the machine the program may take, where options say so."""
+    if _LIMITS.isdisjoint(values):
+        return None
+    from relaunch.cli.limit_words import limits_of
+
+    return limits_of(values)
 
 
 def _probes(values: dict[str, Any]) -> tuple[Probe, ...]:
@@ -170,7 +273,28 @@ def _probes(values: dict[str, Any]) -> tuple[Probe, ...]:
         from relaunch.cli.sections import read_sections
 
         found += read_sections(values["sections"])
+    if "slow_motion" in values:
+        found += tuple(_slow_motion(word) for word in values["slow_motion"])
     return found
+
+
+def _slow_motion(word: str) -> Probe:
+    from relaunch.cli.places import looks_like_place, read_place
+    from relaunch.recipe import Probe
+
+    where, equals, time = word.rpartition("=")
+    if not equals or not looks_like_place(where):
+        words = f"--slow-motion takes FILE:LINE=TIME or FILE:FUNCTION=TIME, not `{word}`"
+        raise UsageError(words, hint="rl run --slow-motion train.py:88=20s -- python train.py")
+    place = read_place(where, verb="rl run --slow-motion")
+    return Probe(
+        kind="sleep",
+        file=place.file,
+        line=place.line,
+        function=place.function,
+        seconds=seconds(time, f"--slow-motion {where}"),
+        label=draw.clean(place.label),
+    )
 
 
 def _who_calls(words: Sequence[str]) -> tuple[Probe, ...]:
@@ -230,6 +354,8 @@ class Lines:
         self.quiet = False
         self.brief = False
         """Say nothing of a trial that passed."""
+        self.all_calls = False
+        """Tell of failed calls that do not matter too."""
         self._pen = draw.pen(sys.stderr, color)
 
     def tell(self, event: Event) -> None:
@@ -244,10 +370,21 @@ class Lines:
                 from relaunch.cli.sections import show
 
                 show(event.sections, event.missed, self._pen, quiet=self.quiet)
+            elif isinstance(event, Blamed):
+                from relaunch.cli.blame_told import show_blame
+
+                show_blame(event, self._pen, everything=self.all_calls)
             elif self.quiet or (self.brief and _is_plain(event)):
                 pass
+            elif isinstance(event, Collapsed):
+                from relaunch.cli.sync import collapsed_lines
+
+                for line in collapsed_lines(event.collapsed):
+                    self._write(self._pen("bold", "rl: ") + f"single: {line}")
             elif isinstance(event, Announced):
                 self._announced(event)
+            elif isinstance(event, Prepared):
+                self._prepared(event)
             elif isinstance(event, Warmed):
                 self._warmed(event)
             else:
@@ -275,6 +412,14 @@ class Lines:
             parts.extend(("dim", draw.clean(word)) for word in event.setting)
         self._flow(event.trial_id, parts)
 
+    def _prepared(self, event: Prepared) -> None:
+        text = draw.clean(event.text)
+        if sys.stderr.isatty():
+            from textwrap import fill
+
+            text = fill(text, draw.width(sys.stderr) - 4, break_on_hyphens=False)
+        self._write(self._pen("bold", "rl: ") + text.replace("\n", "\n    "))
+
     def _warmed(self, event: Warmed) -> None:
         words = warmed_words(event)
         if sys.stderr.isatty() and draw.columns_of(words) + 4 > draw.width(sys.stderr):
@@ -288,14 +433,24 @@ class Lines:
         parts = [*_ending(outcome)]
         if outcome.signature is not None:
             parts.append(("", draw.clean(outcome.signature.title)))
+        if outcome.reached.get("text") and not outcome.reached["title"]:
+            parts.append(("", draw.clean(outcome.reached["text"])))
         if event.told:
             parts.append(("bold", event.told))
         parts.extend(("", f"{name} {draw.clean(text)}") for name, text in outcome.metrics.items())
+        if outcome.usage:
+            from relaunch.cli.watch_words import used_words
+
+            parts.append(("", used_words(outcome.usage)))
         if not outcome.passed and event.trial_id:
             again = "rl warm" if outcome.resumed or outcome.cold else "rl"
             replay = ", rl replay" if event.replayable else ""
-            parts.append(("dim", f"next: rl show {event.trial_id}{replay}, or edit and {again}"))
+            blame = ", rl blame" if event.blamable else ""
+            words = f"next: rl show {event.trial_id}{replay}{blame}, or edit and {again}"
+            parts.append(("dim", words))
         self._flow(event.trial_id, parts)
+        if outcome.reached.get("by") == "kernel" and not outcome.reached.get("at"):
+            self._write(f"rl: {_before_the_kernel(outcome.reached)}")
         if outcome.code_changed:
             names = _some(outcome.code_changed)
             is_warm = outcome.resumed or outcome.cold
@@ -337,6 +492,13 @@ class Lines:
             value["outcome"]["passed"] = event.outcome.passed
         self._write(dumps(value))
 
+    def write(self, line: str) -> None:
+        """Write a line of our own as it is."""
+        try:
+            self._write(line)
+        except OSError:
+            pass
+
     def _write(self, line: str) -> None:
         sys.stderr.write(line.rstrip() + "\n")
         sys.stderr.flush()
@@ -364,10 +526,14 @@ def _ending(outcome: Outcome) -> list[draw.Cell]:
     took = draw.duration(outcome.duration_s)
     if outcome.not_started:
         return [("red", f"not started: {draw.clean(outcome.not_started)}")]
+    if outcome.lost:
+        return [("red", f"lost after {took}: {draw.clean(outcome.lost)}")]
     if outcome.timed_out:
         return [("red", f"timed out after {took}")]
     if outcome.interrupted:
         return [("yellow", f"interrupted after {took}")]
+    if outcome.reached.get("act") == "kill":
+        return [("red", f"stopped after {took}")]
     if outcome.signal is not None:
         return [("red", f"killed by {draw.signal_name(outcome.signal)} after {took}")]
     parts = [("green" if outcome.passed else "red", f"exit {outcome.exit_code} in {took}")]
@@ -375,6 +541,12 @@ def _ending(outcome: Outcome) -> list[draw.Cell]:
     if critical is not None and outcome.duration_s - critical > 0.5:
         parts.append(("", f"critical point at {draw.duration(critical)}"))
     return parts
+
+
+def _before_the_kernel(reached: Mapping[str, Any]) -> str:
+    """Say how to see where a program is that the kernel killed."""
+    count = (reached.get("limit_bytes") or reached.get("bytes") or 1 << 30) >> 20
+    return f"where it was, nobody saw; to stop it before that: rl --memory {count}M -- CMD"
 
 
 def _some(names: Sequence[str]) -> str:

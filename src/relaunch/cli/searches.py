@@ -6,11 +6,11 @@ import sys
 import time
 
 from relaunch.cli import draw
-from relaunch.errors import JournalError
+from relaunch.errors import JournalError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from relaunch.journal.searches import Search
@@ -174,7 +174,6 @@ def log(home: str, search: Search, *, json: bool, color: str) -> int:
 
 def undo(search: Search, count: int) -> int:
     """Answer `--undo` of any verb that searches: forget its last probes."""
-    from relaunch.errors import UsageError
     from relaunch.session import searched
     from relaunch.session.bisect.hunt import told as seen
 
@@ -193,6 +192,26 @@ def undo(search: Search, count: int) -> int:
         search.release()
     draw.remark(f"rl: next: rl {verb} --resume")
     return 0
+
+
+# --- gone on with
+
+
+def check_resumed(
+    verb: str,
+    what: str,
+    words: Sequence[str],
+    command: Sequence[str] | None,
+    values: Mapping[str, Any],
+    kept: Sequence[str],
+) -> None:
+    """Refuse what a search that is resumed has already: its words, its command, these options."""
+    named = [*words, *(f"--{name.replace('_', '-')}" for name in kept if name in values)]
+    if named or command is not None:
+        said = f"`{named[0]}`" if named else "a command"
+        raise UsageError(
+            f"--resume has its own {what} and command, not {said}", hint=f"rl {verb} --resume"
+        )
 
 
 # --- what was found

@@ -55,7 +55,8 @@ def _section(word: str) -> Probe:
     try:
         if is_range and not dash:
             probe = probe.but(end=spans.find_end(tree, probe.line))
-        spans.find_spans(tree, {"line": probe.line, "end": probe.end, "function": probe.function})
+        meant = {"line": probe.line, "end": probe.end, "function": probe.function}
+        spans.find_spans(tree, lines.by_name(tree), meant)
     except lines.NoPlace as error:
         near = " and ".join(f"{file}:{one}" for one in error.near)
         said = f"{file}: {error.why}" + (f"; near is {near}" if near else "")

@@ -6,7 +6,7 @@ import os
 import time
 
 from relaunch.cli import draw
-from relaunch.cli.log import STATE_STYLES, VERDICT_STYLES, exit_word
+from relaunch.cli.log import STATE_STYLES, VERDICT_STYLES, exit_word, is_hung
 from relaunch.errors import UsageError
 from relaunch.inside.protocol import LOG_FILE
 from relaunch.journal.output import RESET, STDERR, STDOUT, read_chunks, segments
@@ -14,6 +14,9 @@ from relaunch.journal.searches import PREFIX
 from relaunch.session import look_back
 from relaunch.session.captures import captures_of, has_capture
 from relaunch.session.measured import sections_of
+from relaunch.session.watched import is_watched
+from relaunch.textfile import read_if_there
+from relaunch.trial.place.memory import STACKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ Examples
   rl show search/3             a bisect, grow or sweep: each probe, the answer
 """
 _FILES_SHOWN = 8
+_STACK_LINES = 30
 _INDENT = 10
 """What stands before the lines of a card."""
 _STREAMS = {"out": (STDOUT,), "err": (STDERR,), "reset": (RESET,), "both": (STDOUT, STDERR)}
@@ -48,6 +52,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--follow", action="store_true", help="with --output: go on until it ends")
     add("--stream", choices=tuple(_STREAMS), default="both", help="with --output: which (both)")
     add("--sections", action="store_true", help="its sections, process by process")
+    add("--blame", action="store_true", help="all its calls that failed, hidden ones too")
     add("--log", action="store_true", help="write what its loggers said")
     add("--times", action="store_true", help="with --output: when each line came")
     add("--code", action="store_true", help="all files that differ from the commit")
@@ -68,6 +73,8 @@ def main(args: Namespace) -> int:
         return _log(trial)
     if args.sections and not args.json:
         return _sections(trial, args.color)
+    if args.blame and not args.json:
+        return _all_blame(trial, args.color)
     packages = look_back.packages_of(journal, trial)
     if args.json:
         draw.say_json("show", _as_json(trial, packages))
@@ -93,7 +100,7 @@ def _search(journal: Journal, args: Namespace) -> int:
     from relaunch.session.searched import search_of
 
     search = search_of(journal.home, args.trial)
-    for name in ("output", "follow", "times", "sections", "log", "code", "env"):
+    for name in ("output", "follow", "times", "sections", "blame", "log", "code", "env"):
         if getattr(args, name):
             raise UsageError(
                 f"--{name} is of one trial, not of a search", hint=f"rl show {search.id}"
@@ -112,6 +119,9 @@ def _as_json(trial: Trial, packages: dict[str, str]) -> dict[str, Any]:
         "verified": look_back.verified(trial),
         "packages": packages,
         "sections": sections_of(trial),
+        "blame": _blame_kept(trial),
+        "usage": _usage_json(trial),
+        **_collapsed_json(trial),
     }
 
 
@@ -144,6 +154,53 @@ def _sections(trial: Trial, color: str) -> int:
     return 0
 
 
+def _blame_kept(trial: Trial) -> dict[str, Any] | None:
+    if not os.path.exists(os.path.join(trial.path, "blame.json")):
+        return None
+    from relaunch.session.blaming import blame_of
+
+    return blame_of(trial)
+
+
+def _blame(trial: Trial, pen: draw.Pen) -> str:
+    found = _blame_kept(trial)
+    if found is None:
+        return ""
+    from relaunch.cli.blame_told import blame_lines
+
+    lines = blame_lines(found, pen, trial_id=trial.id)
+    return "\n".join(line.removeprefix("rl: ") for line in lines)
+
+
+def _collapsed_json(trial: Trial) -> dict[str, Any]:
+    if not (trial.start.get("single") or trial.start.get("sync")):
+        return {}
+    from relaunch.session.simpler import collapsed_of
+
+    return {"collapsed": [*collapsed_of(trial)]}
+
+
+def _collapsed(trial: Trial) -> str:
+    if not os.path.exists(os.path.join(trial.path, "single.json")):
+        return ""
+    from relaunch.cli.sync import collapsed_lines
+    from relaunch.session.simpler import collapsed_of
+
+    return "\n".join(collapsed_lines(collapsed_of(trial)))
+
+
+def _all_blame(trial: Trial, color: str) -> int:
+    found = _blame_kept(trial)
+    if found is None:
+        draw.remark(f"rl: nobody watched the calls of #{trial.id}: rl blame")
+        return 0
+    from relaunch.cli.blame_told import blame_lines
+
+    lines = blame_lines(found, draw.pen(choice=color), everything=True)
+    draw.say("\n".join(lines) + "\n")
+    return 0
+
+
 def _log(trial: Trial) -> int:
     try:
         with open(os.path.join(trial.path, LOG_FILE), "rb") as file:
@@ -153,12 +210,28 @@ def _log(trial: Trial) -> int:
     return 0
 
 
+def _usage(trial: Trial, width: int, pen: draw.Pen) -> str:
+    if not is_watched(trial):
+        return ""
+    from relaunch.cli.watch_told import told
+
+    return "\n".join(told(trial, width=width - _INDENT, pen=pen))
+
+
 def _log_line(trial: Trial) -> str:
     try:
         kept = os.path.getsize(os.path.join(trial.path, LOG_FILE))
     except OSError:
         return ""
     return f"{draw.size(kept)}: rl show {trial.id} --log"
+
+
+def _usage_json(trial: Trial) -> dict[str, Any] | None:
+    if not is_watched(trial):
+        return None
+    from relaunch.cli.watch_told import usage_json
+
+    return usage_json(trial)
 
 
 # --- the output ----------------------------------------------------------------------------------
@@ -229,6 +302,9 @@ def card(
     add("reset", _resets(start, end))
     add("set", draw.clean(row["set"]))
     add("failure", _failure(row, pen))
+    is_hang = (end.get("reached") or {}).get("what") == "hang"
+    add("stacks" if is_hang else "limit", _limit(trial, end, pen))
+    add("waited", _listed((end.get("reached") or {}).get("waited"), ""))
     add("replay", _replay(trial, now))
     add("told", draw.clean(row["told"]))
     add("critical", "" if row["critical_s"] is None else f"point at {_s(row['critical_s'])}")
@@ -237,6 +313,8 @@ def card(
     add("metrics", "   ".join(f"{n} {v}" for n, v in map(_cleaned, row["metrics"].items())))
     add("code", _code(start, pen, everything=all_files))
     add("sections", _table(trial, width, pen))
+    add("blame", _blame(trial, pen))
+    add("single", _collapsed(trial))
     add("changed", _listed(end.get("code_changed"), "while it ran: "))
     add("loaded", "\n".join(f"{n} from {p}" for n, p in map(_cleaned, _items(end.get("loaded")))))
     add("ended", _listed(end.get("ended_processes"), "with it: "))
@@ -248,6 +326,7 @@ def card(
     add("doubts", "\n".join(draw.clean(str(line)) for line in start.get("doubts") or ()))
     add("output", _output_line(trial))
     add("log", _log_line(trial))
+    add("used", _usage(trial, width, pen))
     return [_headline(row, now, pen), *draw.facts(pairs, width, pen)]
 
 
@@ -268,10 +347,14 @@ def outcome_words(row: look_back.Summary) -> str:
         return "rl was killed before it ended"
     if row["state"] == "unstarted":
         return f"not run: {draw.clean(row['not_started'])}"
+    if row.get("lost"):
+        return f"lost{took}: {draw.clean(row['lost'])}"
     if row["timed_out"]:
         return f"timed out{took}"
     if row["state"] == "interrupted":
         return f"interrupted{took}"
+    if is_hung(row):
+        return f"{row['state']}: hung, and was ended{took}"
     return f"{row['state']}: {'killed by ' if row['signal'] else 'exit '}{word}{took}"
 
 
@@ -316,9 +399,46 @@ def _given(start: dict[str, Any]) -> str:
         words.append(f"--exit-code {start['exit_code']}")
     if start.get("timeout_s"):
         words.append(f"--timeout {start['timeout_s']:g}")
+    limits = start.get("limits") or {}
+    words += [f"--disk {draw.quote(_disk(disk))}" for disk in limits.get("disks") or ()]
+    words += ["--keep"] if limits.get("keep") else []
+    for gpu in limits.get("gpu_free") or ():
+        which = "" if gpu.get("device") is None else f"{gpu['device']}="
+        words.append(f"--gpu-free {which}{_size(gpu['bytes'])}")
+    words += [f"--gpu-by {limits['gpu_by']}"] if limits.get("gpu_by") else []
+    if limits.get("memory_bytes"):
+        words.append(f"--memory {_size(limits['memory_bytes'])}")
+        words += [f"--{name.replace('_', '-')} {limits[name]}"
+                  for name in ("at_limit", "memory_by") if limits.get(name)]  # fmt: skip
+    if limits.get("hang_s"):
+        words.append(f"--hang {limits['hang_s']:g}")
+        words += [f"--on-hang {limits['on_hang']}"] if limits.get("on_hang") else []
+    words += [f"--{name.replace('_', '-')}"
+              for name in ("track_memory", "pause_at_peak") if limits.get(name)]  # fmt: skip
+    if start.get("ranks"):
+        words.append(f"--ranks {start['ranks']}{' --threads' if start.get('threads') else ''}")
     words += [f"--src {draw.quote(str(clone))}" for clone in start.get("src") or ()]
-    words += [f"--{name.replace('_', '-')}" for name in ("frozen", "let_live") if start.get(name)]
+    words += [
+        f"--{name.replace('_', '-')}"
+        for name in ("frozen", "let_live", "watch", "sync", "single")
+        if start.get(name)
+    ]
     return draw.clean(" ".join(words))
+
+
+def _disk(disk: dict[str, Any]) -> str:
+    """Write a small disk as it is typed: DIR=SIZE,inodes=N."""
+    limits = [_size(disk["size_bytes"])] if disk.get("size_bytes") is not None else []
+    limits += [f"inodes={disk['inodes']}"] if disk.get("inodes") is not None else []
+    return f"{disk['path']}={','.join(limits)}"
+
+
+def _size(count: int) -> str:
+    """Write a size as it is typed, exactly: 5G, 500M, 1234567."""
+    for unit, bytes_ in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if count >= bytes_ and count % bytes_ == 0:
+            return f"{count // bytes_}{unit}"
+    return str(count)
 
 
 def _warm(row: look_back.Summary) -> str:
@@ -361,6 +481,18 @@ def _failure(row: look_back.Summary, pen: draw.Pen) -> str:
         return ""
     digest = pen("dim", draw.clean(f"{signature['kind']} {signature['digest'][:8]}"))
     return f"{draw.clean(signature['title'])}   {digest}"
+
+
+def _limit(trial: Trial, end: dict[str, Any], pen: draw.Pen) -> str:
+    """Say which limit was reached, and where everybody was then."""
+    reached = end.get("reached") or {}
+    lines = [draw.clean(str(reached.get("text", "")))] if not reached.get("title") else []
+    stacks = read_if_there(os.path.join(trial.path, STACKS)).splitlines()[1:]
+    lines += [draw.clean(line) for line in stacks[:_STACK_LINES] if line]
+    if len(stacks) > _STACK_LINES:
+        path = draw.quote(os.path.join(trial.path, STACKS))
+        lines.append(pen("dim", f"... and {len(stacks) - _STACK_LINES} more lines: less {path}"))
+    return "\n".join(line for line in lines if line)
 
 
 def _replay(trial: Trial, now: float) -> str:

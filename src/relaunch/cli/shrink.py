@@ -5,7 +5,15 @@ from __future__ import annotations
 import sys
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import Option, option_arguments, parse_with_words, wants_help
+from relaunch.cli.launch_options import (
+    HANG,
+    SLURM,
+    Option,
+    option_arguments,
+    parse_with_words,
+    srun_words,
+    wants_help,
+)
 from relaunch.errors import JournalError, UsageError
 from relaunch.session.project import open_project
 
@@ -37,6 +45,7 @@ Examples
 
 The small one lies beside the file: data.small.jsonl. Yours is not changed. Attempts
 count only if they fail the same way: same exception, same place, same words.
+Exit code: 0 it is smaller, 1 it cannot be, 2 it could not begin, 130 interrupted.
 """
 SMALLER, NOT_SMALLER, INTERRUPTED = 0, 1, 130
 _OBJECTS = 200_000
@@ -91,12 +100,14 @@ SHRINK_OPTIONS = (
         help="must still pass with the small one",
     ),
     Option(flags=("-j", "--jobs"), field="jobs", metavar="N", help="attempts at once (cores)"),
+    *SLURM,
     Option(
         flags=("--timeout",),
         field="timeout",
         metavar="TIME",
         help="end an attempt after 30, 5m or 2h (4 times the first run)",
     ),
+    *HANG,
     Option(
         flags=("--memory",),
         field="memory",
@@ -133,6 +144,8 @@ _KEPT = (
     "match",
     "exit_code",
     "also",
+    "slurm",
+    "srun",
 )
 """What a search that is resumed has already."""
 
@@ -162,8 +175,21 @@ def quick(words: list[str]) -> int | None:
     else:
         from relaunch.cli.shrink_words import request as read
 
-        search, request = None, read(project, files, command, values)
+        search, request = None, _placed(project, read(project, files, command, values), values)
     return _shrink(project, request, search, values)
+
+
+def _placed(project: Project, request: Request, values: Mapping[str, Any]) -> Request:
+    """Say where the attempts go, if they do not stay here: each is a process of its own then."""
+    words = srun_words(values)
+    if words is None:
+        return request
+    from relaunch.session.elsewhere import for_search
+
+    if request.trial:
+        raise UsageError("a kept call is replayed here", hint="rl shrink --trial, without --slurm")
+    where, jobs = for_search(project, words, request.jobs if "jobs" in values else None)
+    return request.but(recipe=request.recipe.but(elsewhere=where), jobs=jobs or 1, fresh=True)
 
 
 def _shrink(
@@ -177,7 +203,8 @@ def _shrink(
     from relaunch.session.shrinking.shrink import shrink
 
     color, as_json = values.get("color", "auto"), bool(values.get("json"))
-    live = Live(quiet=as_json, pen=draw.pen(sys.stderr, color))
+    pen = draw.pen(sys.stderr, color)
+    live = Live(quiet=as_json, pen=pen, of_steps=request.is_steps_alone)
     gc.set_threshold(_OBJECTS, 50, 50)
     try:
         book, found = shrink(project, request, tell=live.tell, resume=search)
@@ -196,7 +223,7 @@ def _shrink(
         quiet=bool(found.problem) and found.bytes >= found.of and not as_json,
     )
     if found.problem:
-        raise JournalError(found.problem, hint="make room, then: rl shrink --resume")
+        raise JournalError(found.problem, hint=f"{found.remedy}, then: rl shrink --resume")
     return _code(found)
 
 
@@ -221,14 +248,11 @@ def _resumed(
     command: tuple[str, ...] | None,
     values: Mapping[str, Any],
 ) -> tuple[Search, Request]:
+    from relaunch.cli import searches
     from relaunch.cli.shrink_words import options
     from relaunch.session.shrinking.remembered import last_search
 
-    named = [*files, *(f"--{name.replace('_', '-')}" for name in _KEPT if name in values)]
-    if named or command is not None:
-        said = f"`{named[0]}`" if named else "a command"
-        raise UsageError(
-            f"--resume has its own files and command, not {said}", hint="rl shrink --resume"
-        )
+    searches.check_resumed("shrink", "files", files, command, values, _KEPT)
     search, request = last_search(project)
-    return search, request.but(**{"most_runs": None, "most_s": None, **options(values)})
+    now = options(values, request.recipe)
+    return search, request.but(**{"most_runs": None, "most_s": None, **now})

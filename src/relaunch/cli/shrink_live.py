@@ -24,8 +24,9 @@ _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=*#"
 class Live:
     """Draws what it is told."""
 
-    def __init__(self, *, quiet: bool, pen: draw.Pen) -> None:
-        """Draw with a pen, or nothing at all."""
+    def __init__(self, *, quiet: bool, pen: draw.Pen, of_steps: bool = False) -> None:
+        """Draw with a pen, or nothing at all; `of_steps`: what becomes less is counted."""
+        self._size = steps if of_steps else sizes
         self._quiet = quiet
         self._lines = Lines(pen)
         self._gains: list[tuple[int, int]] = []
@@ -49,7 +50,8 @@ class Live:
         elif isinstance(event, Gained):
             self._gained(event)
         else:
-            lines.draw(line(event, self._gains, lines.width, lines.pen))
+            size = self._size(event.bytes, event.of)
+            lines.draw(line(event, size, self._gains, lines.width, lines.pen))
 
     def _hunting(self, event: Hunting) -> None:
         title = draw.clean(event.failure.title)
@@ -64,7 +66,7 @@ class Live:
         now = time.monotonic()
         if not self._lines.is_terminal and now - self._said_at >= _PAUSE_S:
             self._said_at = now
-            size = f"{draw.size(event.bytes)} of {draw.size(event.of)}"
+            size = self._size(event.bytes, event.of)
             took = draw.plural(event.attempts, "attempt")
             self._lines.say(f"rl:   {size}, {took}: {draw.clean(event.what)}")
 
@@ -73,12 +75,24 @@ class Live:
         self._lines.close()
 
 
-def line(state: State, gains: Sequence[tuple[int, int]], width: int, pen: draw.Pen) -> str:
+def sizes(now: int, of: int) -> str:
+    """Say how much of what there was is left."""
+    return f"{draw.size(now)} of {draw.size(of)}"
+
+
+def steps(now: int, of: int) -> str:
+    """Say how many steps are left."""
+    return f"{now:,} of {of:,} steps"
+
+
+def line(
+    state: State, size: str, gains: Sequence[tuple[int, int]], width: int, pen: draw.Pen
+) -> str:
     """Draw how it stands: `█▆▃▁ 1.2 KiB of 13 MiB  812 attempts 203/s  4 s: records 1-3 of 9`."""
-    bars = chart([(0, state.of), *gains], state.attempts, _CHART, utf8=pen.utf8)
-    size = f"{draw.size(state.bytes)} of {draw.size(state.of)}"
-    per_s = state.attempts / state.seconds if state.seconds > 0 else 0.0
-    counts = f"{state.attempts:,} attempts {per_s:,.0f}/s"
+    # What was gained before this sitting is only known by how it stands.
+    sizes = [(0, state.of), *gains, (state.attempts, state.bytes)]
+    bars = chart(sizes, state.attempts, _CHART, utf8=pen.utf8)
+    counts = f"{state.attempts:,} attempts {state.per_s:,.0f}/s"
     idle = f"  no gain for {draw.short_duration(state.idle_s)}" if state.idle_s >= 3 else ""
     head = f" {size}  {counts}{idle}"
     room = width - _CHART - len(head) - 2

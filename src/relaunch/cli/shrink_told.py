@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from relaunch.session.shrinking.told import Found, Request, Written
 
 _MOST_BYTES, _MOST_LINES = 2000, 24
+_FEW_LINES = 5
+"""Of what is not small yet: the rest of what is told must stay on the screen."""
 _DUMPED = 128
-_NOTHING = 2
-"""Of most formats nothing is less than this."""
+_NOTHING = (b"", b"\n", b"0", b'""', b"[]", b"{}")
+_LEAST_SHARE = 0.001
 _CHART = 40
 _NAMES = 10
 """The columns before a text."""
@@ -46,7 +48,7 @@ def lines(found: Found, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -
         said = "fails there too" if found.is_bundle_good else "does not fail there in the same way"
         pairs.append(("bundle", f"{found.bundle}: {said}"))
     if found.last_trial:
-        pairs.append(("again", f"rl again {found.last_trial}"))
+        pairs.append(("again", f"rl again {found.last_trial}{_input(found)}"))
     told += draw.facts(
         [(name, _folded(name, text, width)) for name, text in pairs if text], width, pen
     )
@@ -54,7 +56,8 @@ def lines(found: Found, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -
         bars = chart(found.history, found.attempts, min(_CHART, width - 2), utf8=pen.utf8)
         told += ["", f"  {pen('cyan', bars)}"]
     for one in found.parts:
-        shown = payload(one, width - 2, pen, redact if found.config_set else ())
+        most = _FEW_LINES if found.stopped else _MOST_LINES
+        shown = payload(one, width - 2, pen, redact if found.config_set else (), most=most)
         if shown:
             head = [pen("dim", one.path or one.name)] if len(found.parts) > 1 else []
             told += ["", *head, *(f"  {line}" for line in shown)]
@@ -74,11 +77,26 @@ def sentence(found: Found) -> str:
         return "nothing could be taken away"
     if [one.name for one in found.parts] == [STEPS]:
         return f"{found.bytes:,} of {found.of:,} steps are enough"
-    share = 100 * found.bytes / found.of
-    percent = f"{share:.2g}%" if share < 10 else f"{share:.0f}%"
-    said = f"{draw.size(found.bytes)} of {draw.size(found.of)} are enough ({percent})"
-    is_unread = found.bytes <= _NOTHING and found.parts[0].path
+    share = percent(found.bytes, found.of)
+    said = f"{draw.size(found.bytes)} of {draw.size(found.of)} are enough ({share})"
+    is_unread = found.parts[0].path and _is_nothing(found.parts[0])
     return f"{said}: is {found.parts[0].name} read at all?" if is_unread else said
+
+
+def percent(part: int, whole: int) -> str:
+    """Say a share in two digits: `0.2%`, `35%`."""
+    share = 100 * part / whole
+    if 0 < share < _LEAST_SHARE:
+        return f"under {_LEAST_SHARE}%"
+    return f"{share:.2g}%" if share < 10 else f"{share:.0f}%"
+
+
+def _is_nothing(one: Written) -> bool:
+    """Tell whether what is left is the least that its format can be."""
+    if one.bytes > len(_NOTHING[-1]) or not os.path.isfile(one.path):
+        return not one.bytes
+    with open(one.path, "rb") as file:
+        return file.read() in _NOTHING
 
 
 def _attempts(found: Found) -> str:
@@ -99,37 +117,51 @@ def _run(found: Found) -> str:
     if found.env is not None:
         pairs = [f"{name}={value}" for name, value in found.env.items()]
         line = f"env -i {draw.quoted(pairs)} {line}"
+    line += _input(found)
     if found.in_place:
-        line += f"\n(with {', '.join(one.path for one in found.parts if one.path)} in its place)"
+        there = [one.path for one in found.parts if one.path]
+        where = "its place" if len(there) == 1 else "their places"
+        line += f"\n(with {', '.join(there)} in {where})"
     return line
+
+
+def _input(found: Found) -> str:
+    return f" < {draw.quoted([found.stdin])}" if found.stdin else ""
 
 
 # --- the payload
 
 
-def payload(one: Written, width: int, pen: draw.Pen, redact: Sequence[str] = ()) -> list[str]:
+def payload(
+    one: Written,
+    width: int,
+    pen: draw.Pen,
+    redact: Sequence[str] = (),
+    *,
+    most: int = _MOST_LINES,
+) -> list[str]:
     """Show what is left: of a folder each file by its name, of a call its variables."""
     if one.name == CALL:
-        return _variables(one.model, width, pen)
+        return _variables(one.model, width, pen, most)
     if not os.path.isdir(one.path):
-        return _content(one.path, width, pen, redact)
+        return _content(one.path, width, pen, redact, most)
     told: list[str] = []
     for path in _files(one.path):
-        if len(told) >= _MOST_LINES:
+        if len(told) >= most:
             return [*told, pen("dim", "... and more files")]
-        shown = [f"  {line}" for line in _content(path, width - 2, pen, redact)]
+        shown = [f"  {line}" for line in _content(path, width - 2, pen, redact, most)]
         told += [pen("dim", draw.clean(os.path.relpath(path, one.path))), *shown]
     return told
 
 
-def _variables(model: Any, width: int, pen: draw.Pen) -> list[str]:
+def _variables(model: Any, width: int, pen: draw.Pen, most: int) -> list[str]:
     from relaunch.search.shrink.formats.captured_words import variables
 
     told = [(name, draw.clean(text)) for name, text in variables(model)]
     wide = max((len(name) for name, _ in told), default=0)
     shown = [draw.clip(f"{name:<{wide}}  {text}", width, utf8=pen.utf8) for name, text in told]
-    more = len(shown) - _MOST_LINES
-    return shown if more <= 0 else [*shown[:_MOST_LINES], pen("dim", f"... {more} more")]
+    more = len(shown) - most
+    return shown if more <= 0 else [*shown[:most], pen("dim", f"... {more} more")]
 
 
 def _files(folder: str) -> Iterator[str]:
@@ -138,7 +170,7 @@ def _files(folder: str) -> Iterator[str]:
         yield from (os.path.join(place, name) for name in sorted(names))
 
 
-def _content(path: str, width: int, pen: draw.Pen, redact: Sequence[str]) -> list[str]:
+def _content(path: str, width: int, pen: draw.Pen, redact: Sequence[str], most: int) -> list[str]:
     """Show a file: text as it is, bytes as a dump; the beginning of what is long."""
     if not path or not os.path.isfile(path):
         return []
@@ -160,8 +192,8 @@ def _content(path: str, width: int, pen: draw.Pen, redact: Sequence[str]) -> lis
 
         text = without_secrets(text, redact)
     shown = [draw.clip(draw.clean(line), width, utf8=pen.utf8) for line in text.splitlines()]
-    if len(shown) > _MOST_LINES or size > _MOST_BYTES:
-        shown = [*shown[:_MOST_LINES], pen("dim", f"... {draw.size(size)} in all")]
+    if len(shown) > most or size > _MOST_BYTES:
+        shown = [*shown[:most], pen("dim", f"... {draw.size(size)} in all")]
     return shown
 
 
@@ -209,6 +241,7 @@ def as_json(number: int, request: Request, found: Found) -> dict[str, Any]:
             for one in found.parts
         ],
         "command": [*found.command],
+        "stdin": found.stdin or None,
         "set": found.config_set or None,
         "variables": sorted(found.env) if found.env is not None else None,
         "command_before": [*request.recipe.argv],

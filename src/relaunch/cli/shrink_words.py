@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from relaunch import settings
-from relaunch.cli.launch_options import budget, regex, seconds, whole_number
+from relaunch.cli.launch_options import budget, regex, whole_number
+from relaunch.cli.limit_words import limits_of_a_search
 from relaunch.errors import UsageError
-from relaunch.recipe import Limits, Recipe
+from relaunch.recipe import Recipe
 from relaunch.session.shrinking.told import Request
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from relaunch.session.project import Project
 
 _NOT_WITH_TRIAL = ("args", "env", "steps", "set", "stdin", "output", "bundle", "match", "exit_code",
-                   "also", "memory")  # fmt: skip
+                   "also", "memory", "hang")  # fmt: skip
 _HINT = "rl shrink data.jsonl -- python load.py data.jsonl"
 
 
@@ -135,7 +136,7 @@ def _of_command(
     return asked.but(**options(values, recipe))
 
 
-def options(values: Mapping[str, Any], recipe: Recipe | None = None) -> dict[str, Any]:
+def options(values: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     """Read what may be another one in each sitting."""
     found: dict[str, Any] = {}
     if "jobs" in values:
@@ -150,9 +151,11 @@ def options(values: Mapping[str, Any], recipe: Recipe | None = None) -> dict[str
         found["memory_bytes"] = _memory(values["memory"])
     if "budget" in values:
         found["most_runs"], found["most_s"] = budget(values["budget"])
-    if "timeout" in values and recipe is not None:
-        limits = Limits(timeout_s=seconds(values["timeout"], "--timeout"))
+    limits = limits_of_a_search(values, recipe.limits)
+    if limits != recipe.limits:
         found["recipe"] = recipe.but(limits=limits)
+    if limits.hang_s is not None:  # who watches is beside a process of its own
+        found["fresh"] = True
     return found
 
 

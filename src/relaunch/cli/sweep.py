@@ -6,7 +6,14 @@ import re
 import sys
 
 from relaunch.cli import draw
-from relaunch.cli.launch_options import budget, regex, seconds
+from relaunch.cli.launch_options import (
+    HANG,
+    SLURM,
+    budget,
+    option_arguments,
+    regex,
+    srun_words,
+)
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
 from relaunch.session.sweeping.told import SEED_VARIABLES, Factor, Kind, Request
@@ -35,7 +42,7 @@ Examples
 """
 ALL_PASSED, SOME_FAILED, INTERRUPTED = 0, 1, 130
 _OF_A_NEW_ONE = ("command", "sets", "seed", "env", "arg", "pair", "pairwise", "limit", "times",
-                 "timeout", "match")  # fmt: skip
+                 "timeout", "hang", "match", "slurm", "srun")  # fmt: skip
 """What `--resume` knows already."""
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 _MOST_VALUES = 10_000
@@ -59,7 +66,9 @@ def arguments(parser: ArgumentParser) -> None:
     add("--limit", type=int, metavar="N", help="at most N combinations, from all over")
     add("-n", "--times", type=int, metavar="N", help="each combination N times (1)")
     add("-j", "--jobs", type=int, metavar="N", help="runs at once (1)")
+    option_arguments(parser, SLURM)
     add("--timeout", metavar="TIME", help="end a run after 30, 5m or 2h")
+    option_arguments(parser, HANG)
     add("--match", metavar="REGEX", default="", help="output that is the failure hunted")
     add("--budget", metavar="N|TIME", help="at most so many runs now, or so long (30m)")
     add("--resume", action="store_true", help="go on with the last sweep: only what is missing")
@@ -138,6 +147,9 @@ def _asked(project: Project, args: Namespace) -> tuple[Search | None, Request]:
 
 
 def _request(project: Project, args: Namespace) -> Request:
+    from relaunch.cli.limit_words import limits_of_a_search
+    from relaunch.session.elsewhere import for_search
+
     factors = _factors(project, args)
     if not args.command:
         raise UsageError("what is to be run?", hint="rl sweep --seed 1..3 -- python train.py")
@@ -151,6 +163,8 @@ def _request(project: Project, args: Namespace) -> Request:
             raise UsageError(f"{name} {number}: at least one", hint=f"{name} 1")
     if args.pair and args.pairwise:
         raise UsageError("--pair and --pairwise exclude each other", hint="rl sweep --help")
+    limits = limits_of_a_search(vars(args))
+    where, jobs = for_search(project, srun_words(vars(args)), args.jobs)
     return Request(
         argv=tuple(args.command),
         cwd=project.cwd,
@@ -159,8 +173,10 @@ def _request(project: Project, args: Namespace) -> Request:
         pairwise=args.pairwise,
         limit=args.limit,
         times=args.times or 1,
-        jobs=args.jobs or 1,
-        timeout_s=seconds(args.timeout, "--timeout") if args.timeout else None,
+        jobs=jobs or 1,
+        elsewhere=where,
+        timeout_s=limits.timeout_s,
+        hang_s=limits.hang_s,
         match=regex(args.match, "--match") if args.match else "",
     )
 

@@ -38,6 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
     """Declare the options."""
     from relaunch.tiny.data.formats import FORMATS
 
+    parser.usage = "%(prog)s [-h] [-n N] [-o FILE] [OPTIONS] FILE [-- CMD {}]"
     parser.add_argument("path", metavar="FILE", help="jsonl, json, csv, tsv, text (gz, bz2, xz, "
                         "zst too), parquet, arrow, tar, sqlite, a folder")  # fmt: skip
     parser.add_argument("-n", "--rows", metavar="N", default=str(DEFAULT_ROWS),
@@ -186,7 +187,7 @@ def _reason(part: Part) -> str:
         return f"{part.count:,} {part.why}"
     shown = list(part.kinds[:_MOST_KINDS])
     more = len(part.kinds) - len(shown)
-    said = ", ".join(shown) + (f" and {more} more kinds" if more else "")
+    said = ", ".join(shown) + (f" and {draw.plural(more, 'more kind')}" if more else "")
     return f"{part.count:,} {part.why} ({said})"
 
 

@@ -91,8 +91,16 @@ def screen(told: dict[str, Any]) -> list[str]:
                 f"{tokenizer['kind']}, {tokenizer['before']:,} -> {tokenizer['size']:,} tokens",
             )
         )
+    if told.get("over"):
+        pairs.append(("over 1 MB", f"could not be made smaller: {_largest(told['over'])}"))
     pairs += _checked(told)
     return [*lines, *draw.facts(pairs, draw.width(), draw.pen())]
+
+
+def _largest(weights: list[list[Any]]) -> str:
+    named = (f"{name} ({', '.join(map(str, shape))}) {draw.size(size)}"
+             for name, shape, size in weights)  # fmt: skip
+    return draw.clean(", ".join(named))
 
 
 def _was(told: dict[str, Any]) -> str:

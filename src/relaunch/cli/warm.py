@@ -35,7 +35,13 @@ Examples
   rl warm stop                      end those of this project; --all: of all
 """
 _WORDS = ("status", "stop")
-_NOT_WARM = ("sets", "times", "frozen", "sections", "log_level", "ranked")
+_IMPORTED = {"imports": "rl replay", "ranks": "rl run --ranks"}
+"""Processes that only have libraries, of whatever project."""
+_NOT_WARM = (
+    "sets", "times", "frozen", "sections", "log_level", "ranked", "disks", "keep", "memory",
+    "at_limit", "hang", "on_hang", "memory_by", "track_memory", "gpu_free", "gpu_by", "watch",
+    "blame", "slow_motion", "sync", "single", "ranks", "threads",
+)  # fmt: skip
 WARM_OPTIONS = (
     Option(
         flags=("--at",),
@@ -223,14 +229,16 @@ def _ask_hosts(word: str, rest: Sequence[str]) -> int:
         found = [
             host
             for host in found
-            if host.get("kind") == "imports" or is_inside(str(host.get("cwd") or ""), top)
+            if host.get("kind") in _IMPORTED or is_inside(str(host.get("cwd") or ""), top)
         ]
     if word == "stop":
         count = sum(stop(host["key"]) for host in found)
         if "--json" in rest:
             draw.say_json("warm-stop", {"hosts": len(found), "snapshots": count})
         else:
-            draw.remark(f"rl: ended {draw.plural(count, 'snapshot')}")
+            idle = [host for host in found if host.get("kind") in _IMPORTED]
+            also = f", and {draw.plural(len(idle), 'process')} with imports"
+            draw.remark(f"rl: ended {draw.plural(count, 'snapshot')}{also if idle else ''}")
         return 0
     if "--json" in rest:
         draw.say_json("warm-status", {"programs": found})
@@ -251,7 +259,7 @@ def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> 
     """Draw each program with its snapshots: where, how long it takes to get there, memory."""
     lines: list[str] = []
     for host in found:
-        if host.get("kind") == "imports":
+        if host.get("kind") in _IMPORTED:
             lines.append(imports_words(host))
             continue
         snapshots = host.get("snapshots") or []
@@ -276,9 +284,9 @@ def screen(found: Sequence[Mapping[str, Any]], *, width: int, pen: draw.Pen) -> 
 
 
 def imports_words(host: Mapping[str, Any]) -> str:
-    """Say what a process has imported for `rl replay`, and how long it stays."""
+    """Say what a process has imported, for what, and how long it stays."""
     names = ", ".join(draw.clean(str(name)) for name in host.get("packages") or ())
-    words = f"imports for rl replay{f': {names}' if names else ''}"
+    words = f"imports for {_IMPORTED[str(host['kind'])]}{f': {names}' if names else ''}"
     taken = draw.size(int(host.get("bytes") or 0))
     idle = draw.duration(float(host.get("idle_s") or 0.0))
     ends = draw.duration(float(host.get("ends_after_s") or 0.0))

@@ -58,6 +58,9 @@ def ladders(cwd: str, env: Mapping[str, str]) -> list[Ladder]:
             _failures(env, scratch),
             _warm(env, scratch),
             _memory(),
+            _watch(),
+            _hang(),
+            _gpu_memory(env),
             _unsaved(env),
         ]
 
@@ -251,6 +254,54 @@ def _memory() -> Ladder:
             means="memory of sections is the record of the process",
         ),
         Rung(name="none", ok=True, means="sections tell their time alone"),
+    )
+
+
+def _watch() -> Ladder:
+    from relaunch.look.means import means
+
+    rungs = [Rung(name=n, ok=ok, means=said, raise_it=why) for n, ok, said, why in means()]
+    return Ladder(name="watch", rungs=tuple(rungs), together=True)
+
+
+def _hang() -> Ladder:
+    from relaunch.look.waits.means import means
+
+    rungs = [Rung(name=n, ok=ok, means=said, raise_it=why) for n, ok, said, why in means()]
+    return Ladder(name="hang", rungs=tuple(rungs))
+
+
+def _gpu_memory(env: Mapping[str, str]) -> Ladder:
+    """Hold a little of the first GPU and read back that it is gone."""
+    from relaunch.proc.gpu.held import GpuHolder, NotHeld, Wish
+
+    holder = GpuHolder([Wish(look=True), Wish(gpu=0, hold=_TAKEN)], env)
+    names: list[str] = []
+    why = ""
+    try:
+        (one,) = holder.wait()
+        if one.before - one.free < _TAKEN:
+            why = f"{_TAKEN >> 20} MB were taken, and {one.before - one.free} B are seen to be"
+    except NotHeld as error:
+        why = error.message
+    finally:
+        holder.stop()
+        names = list(holder.names.values())
+    shown = f"{len(names)} x {names[0]}" if names else "no GPU"
+    return _ladder(
+        "GPU memory",
+        Rung(
+            name="held",
+            ok=not why,
+            means=f"--gpu-free leaves as much free as was asked, for any program ({shown})",
+            raise_it=why,
+        ),
+        Rung(
+            name="share",
+            ok=bool(names),
+            means=f"torch's own allocator keeps to --gpu-free, in each process ({shown})",
+        ),
+        Rung(name="none", ok=True, means="--gpu-free and rl squeeze hold --gpu end with one line"),
     )
 
 

@@ -159,6 +159,26 @@ def sides_of(commits: Mapping[str, Commit], new: str) -> dict[str, list[Commit]]
     return found
 
 
+def brought_by(commits: Mapping[str, Commit], new: str, commit: str) -> list[Commit]:
+    """Return the merges by which a commit came to `new`, the outermost first.
+
+    It lies inside the first merge of the line that has it, on the line of one of its sides; or
+    there inside another merge, and so on.
+    """
+    found: list[Commit] = []
+    tips: tuple[str, ...] = (new,)
+    while True:
+        ways = [ways_in(commits, tip) for tip in tips]
+        way = next(one[commit] for one in ways if commit in one)
+        if way == commit:
+            return found
+        merge = commits[way]
+        found.append(merge)
+        had = ways_in(commits, merge.parents[0])
+        commits = {name: one for name, one in commits.items() if name not in had}
+        tips = merge.parents[1:]
+
+
 def touched(
     repo: Repository, old: str, new: str, *, sides: bool = False
 ) -> dict[str, tuple[str, ...]]:

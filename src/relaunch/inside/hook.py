@@ -18,6 +18,7 @@ _probe = os.environ.get("RELAUNCH_PROBE", "")
 _imported = os.environ.get("RELAUNCH_IMPORTED", "")
 _fork = os.environ.get("RELAUNCH_FORK", "")
 _held = os.environ.get("RELAUNCH_HELD", "")
+_blame = os.environ.get("RELAUNCH_BLAME", "") if sys.version_info >= (3, 11) else ""
 _here = os.path.dirname(os.path.abspath(__file__))
 _started = time.time()
 _reporter = {}
@@ -36,10 +37,16 @@ def start():
     atexit.register(_at_exit)
     if sys.version_info >= (3, 8):
         _watch_threads()
+    if _blame:
+        _be_seen()
     if _fork and sys.version_info >= (3, 11):
         _be_forked()
     if _held and sys.version_info >= (3, 11):
         _be_held()
+    perturbed = os.environ.get("RELAUNCH_PERTURB", "")
+    if perturbed and sys.version_info >= (3, 11):
+        words = perturbed.split(os.pathsep)
+        _load("race.perturb").begin(words[0], words[1:], _directory)
     # Only this process is the one-liner; what it starts is not.
     if os.environ.pop("RELAUNCH_LINE", "") and sys.version_info >= (3, 8):
         _load("oneliner").start()
@@ -56,10 +63,41 @@ def start():
     executed = os.environ.get("RELAUNCH_EXECUTED", "")
     if executed and _directory and sys.version_info >= (3, 11):
         _load("executed").begin(_directory, executed.split(os.pathsep))
+    limited = os.environ.get("RELAUNCH_LIMITED", "")
+    if limited and sys.version_info >= (3, 11):
+        words = limited.split(os.pathsep)
+        _load("limited").begin(words[1], words[2:], words[0] == "track")
+    hung = os.environ.get("RELAUNCH_HUNG", "")
+    if hung and sys.version_info >= (3, 11):
+        _load("hung").begin(hung)
+    if os.environ.get("RELAUNCH_SINGLE") and sys.version_info >= (3, 11):
+        _be_single(os.environ["RELAUNCH_SINGLE"])
     if _probe and sys.version_info >= (3, 11):
         _load("probe.begin").begin(_probe)
     elif _probe:
         _report()["too_old"](os.path.dirname(_probe))
+
+
+def _be_single(asked):
+    """Have the processes of the program be threads of this one."""
+
+    def failed(error, who):
+        _report()["failed"](error, who)
+        _keep(error, who)
+        _debug(error)
+
+    try:
+        _load("single.begin").begin(asked, failed)
+    except Exception:
+        pass
+
+
+def _be_seen():
+    """Have the Python line told of calls that fail; without that the program runs all the same."""
+    try:
+        _load("blame").begin(_blame)
+    except Exception:
+        pass
 
 
 def _be_forked():
@@ -82,11 +120,15 @@ def _be_held():
 
 
 def _talk():
-    """Have ranks print whole lines, and loggers say as much as was asked."""
+    """Have ranks print whole lines, loggers say and torch take as much as was asked, and so on."""
     if os.environ.get("RELAUNCH_RANKED"):
         _load("ranked").begin()
     if "=" in os.environ.get("RELAUNCH_LOG", ""):
         _load("logs.watch").begin()
+    if os.environ.get("RELAUNCH_GPU"):
+        _load("gpu_share").begin()
+    if os.environ.get("RELAUNCH_TELLS") and not os.environ.get("RELAUNCH_LIMITED"):
+        _load("tells").begin()
 
 
 def _load(name):
@@ -124,7 +166,7 @@ def _wrapped(theirs):
         try:
             if args.exc_type is not SystemExit:
                 name = getattr(args.thread, "name", None) or "thread"
-                _report()["failed"](args.exc_value, name)
+                _report()["failed"](args.exc_value, name, None, _blamed(args.exc_value, None))
                 _keep(args.exc_value, name)
         except BaseException:
             pass
@@ -142,7 +184,8 @@ def _at_exit():
         if error is None:
             error = getattr(sys, "last_value", None)
         if error is not None:
-            _report()["failed"](error, None, getattr(sys, "last_traceback", None))
+            tb = getattr(sys, "last_traceback", None)
+            _report()["failed"](error, None, tb, _blamed(error, tb))
         if _src:
             _report()["exiting"]()
         if error is not None and not hasattr(sys, "_relaunch_kept"):  # the plugin of pytest did
@@ -154,6 +197,11 @@ def _at_exit():
     _debug(error)
     if _held and sys.version_info >= (3, 11):
         _load("held.leaving").leave()
+
+
+def _blamed(error, tb):
+    """Say what an error of the system may have been about, where nobody else can."""
+    return _load("blame").told(error, tb) if _blame[:1] == "=" else None
 
 
 def _debug(error):

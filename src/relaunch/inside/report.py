@@ -31,7 +31,7 @@ def begin(place, calls):
     _open, _write, _close, _rename, _getpid, _now, _clock = calls
 
 
-def failed(error, thread, tb=None):
+def failed(error, thread, tb=None, blamed=None):
     """Add an exception that nobody caught and write the report at once: a kill may follow."""
     if isinstance(error, SystemExit):
         return
@@ -39,6 +39,8 @@ def failed(error, thread, tb=None):
     found["time"] = _now()
     found["monotonic"] = _clock() if _clock else None
     found["thread"] = thread
+    if blamed:
+        found["blamed"] = blamed
     _errors().append(found)
     _save()
 

@@ -98,6 +98,15 @@ def _writable(journal: str, project: str) -> tuple[str, str]:
 def _state_folder(project: str) -> str:
     from _blake2 import blake2b
 
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     digest = blake2b(os.fsencode(project), digest_size=6).hexdigest()
-    return os.path.join(state, "relaunch", f"{os.path.basename(project) or 'root'}-{digest}")
+    return os.path.join(_state(), f"{os.path.basename(project) or 'root'}-{digest}")
+
+
+def limited_runs() -> str:
+    """Return where runs that are no trials note what they would leave if they were killed."""
+    return os.path.join(_state(), "limited-runs")
+
+
+def _state() -> str:
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "relaunch")

@@ -310,8 +310,13 @@ def newest(home: str, kinds: Collection[str]) -> Search | None:
     return None
 
 
-def sweep(home: str, kind: str, name: str) -> None:
-    """Remove the folder of that name that searches of a kind have while they run, and left."""
+def sweep(
+    home: str, kind: str, name: str, before: Callable[[str], object] = lambda folder: None
+) -> None:
+    """Remove the folder of that name that searches of a kind have while they run, and left.
+
+    What is to be read in it is read `before`.
+    """
     import shutil  # not on the way of a launch
 
     for number in numbers(home):
@@ -326,6 +331,7 @@ def sweep(home: str, kind: str, name: str) -> None:
             search.hold()
         except JournalError:  # it runs
             continue
+        before(folder)
         shutil.rmtree(folder, ignore_errors=True)
         search.release()
 

@@ -79,6 +79,8 @@ class Start:
         self.held: Iterable[int] = ()
         """Signals that the program itself lets come when it is ready."""
         self.ignored: Sequence[int] = ()
+        self.enters: Sequence[Callable[[], object]] = ()
+        """What changes the new process before it becomes the program."""
         self.become: Callable[[int], NoReturn] | None = None
         """What the child does instead of exec; it says `+PID` or `-why` on the file it is given."""
         self.resumed = 0
@@ -88,6 +90,8 @@ class Start:
     def run(self, parent: int) -> NoReturn:
         """Become the program. In the child only; never returns."""
         try:
+            # First: the kernel forgets who dies with whom when a process gets other privileges.
+            self._enter()
             die_with_parent(_signal.SIGTERM)
             if os.getppid() != parent:
                 os._exit(125)
@@ -112,6 +116,14 @@ class Start:
         finally:
             os._exit(125)
 
+    def _enter(self) -> None:
+        try:
+            for enter in self.enters:
+                enter()
+        except OSError as error:
+            os.write(self._report, f"!{error}".encode("utf-8", "replace"))
+            os._exit(125)
+
     def close_report(self) -> None:
         """Close our end of the report, so that a successful exec reads as its end."""
         os.close(self._report)
@@ -124,6 +136,9 @@ class Start:
             self.resumed = int(report)
         elif report.startswith(b"-"):
             raise NotResumed(report[1:].decode("utf-8", "replace"))
+        elif report.startswith(b"!"):
+            why = report[1:].decode("utf-8", "replace")
+            raise LaunchError(f"its world could not be made: {why}", hint="rl doctor")
         elif report:
             raise _exec_error(self.argv[0], self.path, self.cwd, int(report))
 

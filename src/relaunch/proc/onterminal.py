@@ -8,7 +8,7 @@ import select
 from relaunch.proc.keeper import fork_session
 from relaunch.proc.supervise import Supervision
 from relaunch.proc.terminal import Terminal, give_back, interrupts, open_pty, set_size
-from relaunch.proc.tree import send
+from relaunch.proc.tree import is_stopped, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,12 +193,17 @@ class TerminalSupervision(Supervision):
             self.relay.forget(self._statuses)
             self.program_ended(_signal.SIGKILL)
 
+    def _is_held(self) -> bool:
+        """Tell whether a companion stopped it, or did for a moment that is over."""
+        held = any(one.holds() for one in self.companions)
+        return held or (bool(self.companions) and not is_stopped(self.pid))
+
     def _program_changed(self, status: int) -> None:
         if not os.WIFSTOPPED(status):
             self.relay.forget(self._statuses)
             self.program_ended(status)
             self._collect_keeper()
-        else:
+        elif not self._is_held():
             self._leave_terminal()
             before = self._continued
             self.signals.stop_self(group=True)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -76,3 +77,17 @@ def forbid_core_dump() -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def ptrace_scope() -> int:
+    """Return kernel.yama.ptrace_scope: 0 where one user's processes may look into each other."""
+    try:
+        fd = os.open("/proc/sys/kernel/yama/ptrace_scope", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        return int(os.read(fd, 16))
+    except (OSError, ValueError):
+        return 0
+    finally:
+        os.close(fd)

@@ -47,6 +47,8 @@ class Relay:
         self._react: dict[int, Callable[[int], object]] = {}
         self._streams: dict[int, tuple[int, int]] = {}
         self._buffer = memoryview(bytearray(_PTY_BLOCK + _PTY_READ))
+        self.through: Callable[[int, bytes], bytes] | None = None
+        """What of a pipe's data is passed on; it gets no data at the end of a stream."""
         self.failed = ""
         """Why output could not be passed on."""
 
@@ -115,11 +117,14 @@ class Relay:
 
     def _read_pipe(self, fd: int) -> None:
         data = os.read(fd, BLOCK)
-        if not data:
-            self.close(fd)
-            return
         now = time.monotonic()
         to, stream = self._streams[fd]
+        if not data:
+            self.close(fd)
+        if self.through is not None:
+            data = self.through(stream, data)
+        if not data:
+            return
         if to >= 0:
             try:
                 write_all(to, data)
@@ -127,7 +132,8 @@ class Relay:
                 # As without us: a program that writes where nobody reads gets SIGPIPE.
                 if not isinstance(error, BrokenPipeError):
                     self.failed = self.failed or error.strerror or str(error)
-                self.close(fd)
+                if fd in self._streams:
+                    self.close(fd)
         self._chunk(now, stream, data)
 
     def read_pty(self, fd: int) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import NoReturn
 
+    from relaunch.proc.companion import Companion
     from relaunch.proc.tape import Control
 
     ChunkSink = Callable[[float, int, bytes], object]
@@ -39,6 +40,8 @@ _JOB_STOPS = (_signal.SIGTSTP, _signal.SIGTTIN, _signal.SIGTTOU)
 class Ended(Record):
     """How the program ended: `exit_code`, or `signal` when one killed it."""
 
+    pid: int = 0
+    """Who it was; nobody any more."""
     exit_code: int | None = None
     signal: int | None = None
     timed_out: bool = False
@@ -64,6 +67,9 @@ def supervise(
     become: Callable[[int], NoReturn] | None = None,
     started: Callable[[], object] | None = None,
     held: Collection[int] = (),
+    companions: Sequence[Companion] = (),
+    is_shell: bool = False,
+    through: Callable[[int, bytes], bytes] | None = None,
 ) -> Ended:
     """Run `argv` to its end, show each block of output to `chunk`, and leave nothing running.
 
@@ -73,20 +79,38 @@ def supervise(
     standard input stays there for who comes next. `control` records all output on a tape, and
     answers the program's questions about it. `become` runs in the new process instead of exec, and
     NotResumed is raised when it says that it cannot. `started()` is called before any output is
-    passed on. The program begins with the signals in `held` blocked. Raises LaunchError when it
-    cannot be started.
+    passed on. The program begins with the signals in `held` blocked. `companions` are beside it
+    from before its start until all of its tree is gone. Of a shell, Ctrl-C twice is no order to
+    end it. What is passed on goes `through` a function, and never over a terminal then. Raises
+    LaunchError when it cannot be started.
     """
     kind = Supervision
-    if not quiet and os.isatty(1) and 1 not in plug():
+    if not quiet and through is None and os.isatty(1) and 1 not in plug():
         from relaunch.proc.onterminal import TerminalSupervision
 
         kind = TerminalSupervision
     if control is not None:
         chunk = control.recording(chunk)
+    if companions:
+        chunk = _heard_by(companions, chunk)
     run = kind(argv, cwd=cwd, env=env, chunk=chunk, stdin=stdin)
     run.control, run.start.become, run.started = control, become, started
     run.start.held = held
+    run.companions = companions
+    run.is_shell = is_shell
+    run.relay.through = through
     return run.run(timeout_s=timeout_s, let_live=let_live, quiet=quiet)
+
+
+def _heard_by(companions: Sequence[Companion], chunk: ChunkSink) -> ChunkSink:
+    """Let companions know that something was written, before anybody works on it."""
+
+    def hear(when: float, stream: int, data: bytes) -> object:
+        for one in companions:
+            one.output_came(when)
+        return chunk(when, stream, data)
+
+    return hear
 
 
 def die_of(signal: int) -> NoReturn:
@@ -122,11 +146,15 @@ class Supervision:
         self.tree = Tree(subreaper=become_subreaper(), marker=self.marker, helpers=helpers)
         self._helpers = helpers
         self.status: int | None = None
+        self._was = 0
         self._interrupts: list[float] = []
         self._killed = self._timed_out = False
         self._deadline = 0.0
         self.control: Control | None = None
         self.started: Callable[[], object] | None = None
+        self.companions: Sequence[Companion] = ()
+        self._prepared: list[Companion] = []
+        self.is_shell = False
 
     @property
     def pid(self) -> int:
@@ -142,11 +170,15 @@ class Supervision:
         self.signals.install()
         guard: Guard | None = None
         try:
+            self._prepare()
             guard = self._guard = Guard(lambda: self.after_our_death(let_live))
             self._helpers.add(guard.pid)
             self.start.mask = {*self.signals.mask, *self.start.held}
             self.start.ignored = self.signals.ignored
             self.launch(quiet)
+            for one in self.companions:
+                one.launched(self.pid)
+                self._listen(one)
             if self.control is not None:
                 self.tree.spares_warm = True
                 self.control.attend(self.relay)
@@ -173,8 +205,31 @@ class Supervision:
             self.leave()
             if guard:
                 guard.stop()
+            for one in self._prepared:
+                one.ended()
             self.signals.restore()
         return self._ended(self.status, duration_s, ended)
+
+    def _prepare(self) -> None:
+        """Let the companions make ready; who was begun is ended, whatever happens."""
+        for one in self.companions:
+            self._prepared.insert(0, one)
+            self.start.env.update(one.prepare())
+            self._helpers.update(one.helpers())
+        self.start.enters = [one.enter for one in self.companions]
+
+    def _listen(self, one: Companion) -> None:
+        """Let a companion tell what it has to tell when it comes."""
+        voice = one.voice()
+
+        def hear(_event: int) -> None:
+            more = [False]
+            self.tell_started(lambda: more.append(one.speak()))
+            if not more[-1]:
+                self.relay.forget(voice)
+
+        if voice >= 0:
+            self.relay.watch(voice, hear)
 
     def launch(self, quiet: bool) -> None:
         """Start the program with a pipe for each stream it has."""
@@ -230,7 +285,7 @@ class Supervision:
     def program_ended(self, status: int) -> None:
         """Remember how it ended; its pid is nobody's from now on."""
         self.status = status
-        self.pid = 0
+        self._was, self.pid = self.pid, 0
 
     def leave(self) -> None:
         """Put back what was changed, and collect a program that could not be started."""
@@ -245,11 +300,15 @@ class Supervision:
         """Clean up in the guard when we were killed."""
         if not let_live:
             end_marked(self.marker)
+        for one in self._prepared:
+            one.after_our_death()
 
     def interrupted(self) -> None:
         """Count a Ctrl-C; the second within two seconds ends everything."""
+        self._tell_to_end()
         now = time.monotonic()
-        if self._interrupts and now - self._interrupts[-1] <= DOUBLE_INTERRUPT_S:
+        is_second = self._interrupts and now - self._interrupts[-1] <= DOUBLE_INTERRUPT_S
+        if is_second and not self.is_shell:
             self._killed = True
             self.tree.kill()
         self._interrupts.append(now)
@@ -281,9 +340,14 @@ class Supervision:
             self._set_deadline(TIMEOUT_GRACE_S)
             return
         self._timed_out = True
+        self._tell_to_end()
         self._set_deadline(TIMEOUT_GRACE_S)
         self.tree.signal(_signal.SIGTERM)
         self.tree.signal(_signal.SIGCONT)
+
+    def _tell_to_end(self) -> None:
+        for one in self.companions:
+            one.to_end()
 
     def _end_survivors(self) -> tuple[str, ...]:
         if self.tree.nobody_left():
@@ -295,6 +359,7 @@ class Supervision:
         signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = None if signal else os.WEXITSTATUS(status)
         return Ended(
+            pid=self._was,
             exit_code=code,
             signal=signal,
             timed_out=self._timed_out,

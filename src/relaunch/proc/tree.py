@@ -307,6 +307,12 @@ def _wait_gone(pids: list[int], seconds: float) -> list[int]:
     return pids
 
 
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process is stopped right now."""
+    process = read_stat(_read(f"/proc/{pid}/stat"))
+    return process is None or process.state in "Tt"
+
+
 def _is_running(pid: int) -> bool:
     if not send(pid, 0):
         return False

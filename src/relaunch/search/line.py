@@ -23,9 +23,9 @@ _LEAST_GAIN = 2e-4
 """Bits below which a run is not worth its time."""
 _CLEARLY = 1.0 + 1e-9
 """Of two candidates that tell as much the older is run, whatever the last digits say."""
-_ROUNDS = 20
+ROUNDS = 20
 """So often several candidates are moved to where they divide evenly what is left."""
-_HOPELESS = 0.03
+HOPELESS = 0.03
 """Chance to be testable below which none is tried any more, after many in vain; grows by each."""
 _STEADY = 0.5
 _UNLIKELY = 1e-3
@@ -154,7 +154,7 @@ class LineSearch:
             found.append(best)
         if len(found) < 2 or not is_steady:
             return found
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             before = [*found]
             for at in range(len(found)):
                 beside = [*pending, *found[:at], *found[at + 1 :]]
@@ -181,12 +181,14 @@ class LineSearch:
         """Tell whether the run of a candidate cannot tell anything any more."""
         if place in self._to_confirm(()) or place in self._edges():
             return False
+        if self.is_confirming or self.answer().is_found:
+            return True
         return self.posterior.gains()[place] < _LEAST_GAIN
 
     def _best(self, pending: Sequence[int]) -> int | None:
         gains = self._gains_beside(pending)
         in_vain = 2 * ceil(log2(self.size + 1)) + 8
-        least = _HOPELESS * max(0, len(self.others) - in_vain + 1)
+        least = HOPELESS * max(0, len(self.others) - in_vain + 1)
         best, most = None, 0.0
         for place in self._askable(pending):
             gain = gains[place]
@@ -211,8 +213,7 @@ class LineSearch:
 
     def _left(self) -> list[int]:
         """Return the suspects of a steady program: those after the old behaviour, up to the new."""
-        low = max(self.posterior.old, default=0)
-        high = min(self.posterior.new, default=self.size)
+        low, high = self.edges
         return [place for place in range(low + 1, high + 1) if self.posterior.prior[place] > 0.0]
 
     def _gains_beside(self, pending: Sequence[int]) -> list[float]:
@@ -271,7 +272,7 @@ class LineSearch:
         """Return the last old and the first new one, of a steady program with several suspects."""
         if not self.is_steady or len(self._left()) < 2:
             return ()
-        return max(self.posterior.old, default=0), min(self.posterior.new, default=self.size)
+        return self.edges
 
     def _next_to_edges(self, pending: Collection[int]) -> list[int]:
         """Return what lies right beside the last old and the first new one, if it was never run.
@@ -317,6 +318,16 @@ class LineSearch:
         return sum(1 for chance in self.posterior.chances if chance > _UNLIKELY)
 
     # --- answering
+
+    @property
+    def chances(self) -> list[float]:
+        """The probability of each candidate."""
+        return self.posterior.chances
+
+    @property
+    def edges(self) -> tuple[int, int]:
+        """The last one with the old behaviour, and the first one with the new one."""
+        return max(self.posterior.old, default=0), min(self.posterior.new, default=self.size)
 
     def answer(self) -> Answer:
         """Say what is known now."""

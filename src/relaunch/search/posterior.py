@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import exp, inf, log, log2
+from operator import add
 
 from relaunch.record import Record
 
@@ -202,25 +204,18 @@ def _rows(posterior: Posterior, pairs: list[Pair], tested: list[int]) -> list[li
     The first stretch is up to the first tested place, with it, the last one is behind all of them.
     """
     seen = [posterior.runs_at(place)[::-1] for place in tested]
+    rates = {rate for pair in pairs for rate in (pair.before, pair.after)}  # far fewer than pairs
+    chances = {rate: [log_chance(news, olds, rate) for news, olds in seen] for rate in rates}
+    behind = {rate: [*accumulate(chances[rate][::-1], initial=0.0)][::-1] for rate in rates}
     columns = []
     for pair in pairs:
-        start = _log(pair.weight)
-        lasts = [_chance(news, olds, pair.after) for news, olds in seen]
-        firsts = [_chance(news, olds, pair.before) for news, olds in seen]
-        behind = [0.0]
-        for one in reversed(lasts):
-            behind.append(behind[-1] + one)
-        behind.reverse()
-        column, ahead = [], start
-        for number, rest in enumerate(behind):
-            column.append(ahead + rest)
-            if number < len(firsts):
-                ahead += firsts[number]
-        columns.append(column)
+        ahead = accumulate(chances[pair.before], initial=_log(pair.weight))
+        columns.append(map(add, ahead, behind[pair.after]))
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _chance(news: int, olds: int, rate: float) -> float:
+def log_chance(news: int, olds: int, rate: float) -> float:
+    """Return the logarithm of how likely runs of one candidate show this, at such a rate."""
     total = 0.0
     if news:
         total += news * _log(rate)

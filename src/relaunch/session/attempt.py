@@ -8,11 +8,21 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import PlaceError, RelaunchError
-from relaunch.events import Announced, Finished, Measured, Warmed, Warned
+from relaunch.events import (
+    Announced,
+    Blamed,
+    Collapsed,
+    Finished,
+    Measured,
+    Prepared,
+    Warmed,
+    Warned,
+)
 from relaunch.inside.protocol import PDB, capturing
 from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
+from relaunch.session.around import asks_for_more, companions_of, limit_words
 from relaunch.session.captures import has_capture, tidy
 from relaunch.session.lines import tidy_lines
 from relaunch.session.masks import mask_text, masked
@@ -33,9 +43,11 @@ if TYPE_CHECKING:
     from relaunch.journal.output import OutputWriter
     from relaunch.journal.snapshot.code import Code
     from relaunch.journal.store import Trial
+    from relaunch.proc.companion import Companion
     from relaunch.recipe import Recipe
     from relaunch.session.project import Project
     from relaunch.trial.engine import Result
+    from relaunch.trial.launch.node import Node
     from relaunch.trial.launch.warm import Launched
     from relaunch.trial.place.doubts import Interpreter
     from relaunch.trial.probe.seen import Seen
@@ -85,6 +97,9 @@ class Attempt:
         """Files that a warm run told it wrote."""
         self.seen: Seen | None = None
         """What its probes saw."""
+        self._beside: tuple[Companion, ...] = ()
+        self.unexplained = ""
+        """Why what was seen of its calls does not explain the failure."""
 
     def run(self) -> Outcome:
         """Run it. Raises only for what stops the program from being started at all."""
@@ -103,6 +118,14 @@ class Attempt:
         self._secrets = forms(values)
         self._secret_texts = [os.fsdecode(value) for value in values]
         python = interpreter(self.recipe.argv, place.env, self.recipe.cwd)
+        if self.recipe.sync:
+            from relaunch.session.simpler import make_synchronous
+
+            make_synchronous(place, python, tell=self.tell)
+        if self.recipe.ranks:
+            from relaunch.trial.launch.node import check_ranks
+
+            check_ranks(self.recipe, place.env)
         self._take_code(place.env, python)
         self._begin(place, python)
         self._announce()
@@ -130,7 +153,10 @@ class Attempt:
         if result.outcome.not_passed_on:
             self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
         outcome = self._finish(self._after(result.outcome), result.resets, result.in_line)
+        self._explain(outcome)
+        self._tell_collapsed()
         self._measure()
+        self._blame(outcome)
         self._prove(place, outcome)
         return outcome
 
@@ -227,6 +253,8 @@ class Attempt:
         if self.code is None:
             return ""
         recipe = self.recipe
+        # Who only looks on changes nothing.
+        limits = recipe.limits.but(timeout_s=None, hang_s=None, on_hang="kill")
         return facts.digest(
             self.code.digest,
             *recipe.argv,
@@ -235,6 +263,10 @@ class Attempt:
             recipe.config_set,
             surroundings,
             facts.environment_digest(env, salt=salt),
+            *([repr(limits)] if limit_words(limits) else []),
+            *(["elsewhere", *recipe.elsewhere.words] if recipe.elsewhere is not None else []),
+            *(["single"] if recipe.single else []),
+            *([f"{recipe.ranks} {recipe.threads}"] if recipe.ranks else []),
         )
 
     def _doubts(self, env: Mapping[str, str], python: Interpreter | None) -> list[str]:
@@ -253,6 +285,15 @@ class Attempt:
         for line in lines:
             self.tell(Warned(text=line))
         return lines
+
+    def _tell_where(self) -> None:
+        """Say in which allocation it runs, and for how long that is held."""
+        from relaunch.session.elsewhere import announcement
+
+        text, warnings = announcement(self.recipe)
+        for line in warnings:
+            self.tell(Warned(text=line))
+        self.tell(Prepared(text=text))
 
     def _announce(self) -> None:
         from relaunch.session.past import describe_code
@@ -283,6 +324,12 @@ class Attempt:
             words.append(f"in {os.path.relpath(recipe.cwd, self.project.cwd)}")
         if recipe.limits.timeout_s is not None:
             words.append(f"timeout {recipe.limits.timeout_s:g} s")
+        words += limit_words(recipe.limits)
+        words += ["watched"] if recipe.watch else []
+        words += [recipe.elsewhere.engine] if recipe.elsewhere is not None else []
+        words += [name for name in ("sync", "single") if getattr(recipe, name)]
+        kind = " as threads" if recipe.threads else ""
+        words += [f"{recipe.ranks} ranks{kind}"] if recipe.ranks else []
         words += [f"src {clone}" for clone in recipe.src]
         return (*words, "frozen") if recipe.frozen else tuple(words)
 
@@ -298,8 +345,15 @@ class Attempt:
             for line in place.freeze(self.code, python, again=self.again):
                 self.tell(Warned(text=line))
         place.use_clones()
+        if place.recipe.elsewhere is not None:
+            self._tell_where()
+        collapsed: Mapping[str, str] = {}
+        if place.recipe.single or place.recipe.sync:
+            from relaunch.session.simpler import make_single
+
+            collapsed = make_single(place, self._folder("single"), python)
         world = World(
-            env=self._env(place),
+            env={**self._env(place), **collapsed},
             reports=self._folder("reports"),
             probes=self._ask(place),
             report_on=tuple(place.expected),
@@ -307,6 +361,8 @@ class Attempt:
             metrics=settings.metrics,
             secrets=self._secrets,
             quiet=self.quiet,
+            companions=self._companions(place),
+            node=self._node(place),
             warm_identity=self._warm_identity(place.env) if place.recipe.warm else "",
             warm_roots=self._own_roots(place) if place.recipe.warm else (),
             warm_memory_bytes=self._warm_memory() if place.recipe.warm else 0,
@@ -319,6 +375,37 @@ class Attempt:
             before_launch=lambda: self._take_code_after_reset(place.env, python),
             launched=self._launched,
         )
+
+    def _companions(self, place: Place) -> tuple[Companion, ...]:
+        """Return what is beside the program, where something was asked for."""
+        if not asks_for_more(place.recipe):
+            return ()
+        folder = self.trial.path if self.trial else ""
+        self._beside = companions_of(
+            place.recipe, folder, roots=place.roots, tell=self.tell, peak_bytes=self._last_peak()
+        )
+        return self._beside
+
+    def _node(self, place: Place) -> Node | None:
+        """Return how ranks are started, where the program has some."""
+        if not place.recipe.ranks:
+            return None
+        from relaunch.trial.launch.node import Node
+
+        return Node(
+            identity=self._warm_identity(place.env),
+            roots=self._own_roots(place),
+            idle_s=self.project.settings.warm.idle_s,
+            say=lambda text: self.tell(Prepared(text=text)),
+        )
+
+    def _last_peak(self) -> int:
+        """Return the most memory that the last watched run had, where that matters."""
+        if self.trial is None or not self.recipe.limits.pause_at_peak:
+            return 0
+        from relaunch.session.watched import last_peak
+
+        return last_peak(self.journal, self.trial)
 
     def _env(self, place: Place) -> Mapping[str, str]:
         """Return the program's environment, and what our hook in it needs to know of the trial."""
@@ -409,6 +496,23 @@ class Attempt:
             return outcome
         return outcome.but(code_changed=changed) if changed else outcome
 
+    def _explain(self, outcome: Outcome) -> None:
+        """Say what a limit had to do with a failure that does not show it."""
+        if outcome.signature is not None:
+            for one in self._beside:
+                if text := one.explain(outcome.signature.title):
+                    self.tell(Warned(text=text))
+
+    def _tell_collapsed(self) -> None:
+        """Keep and tell what of the program ran in one process instead of many."""
+        if self.trial is None or not (self.recipe.single or self.recipe.sync):
+            return
+        from relaunch.session.simpler import keep_collapsed
+
+        found = keep_collapsed(self.trial, self.project.home.project, self._secret_texts)
+        if found or self.recipe.single:
+            self.tell(Collapsed(trial_id=self.trial.id, collapsed=found))
+
     def _measure(self) -> None:
         """Keep what was measured of the program's sections, and tell it."""
         folder = os.path.join(self.trial.path, "sections") if self.trial else ""
@@ -424,6 +528,31 @@ class Attempt:
             return
         missed = never_run(self.recipe, self.seen) if self.seen is not None else ()
         self.tell(Measured(trial_id=self.trial.id, sections=found, missed=missed))
+
+    def _blame(self, outcome: Outcome) -> None:
+        """Tell which calls failed, where that was watched."""
+        if not self.recipe.blame or self.trial is None or outcome.not_started:
+            return
+        from relaunch.session.blaming import keep_blame, names_of, why_again
+
+        try:
+            found = keep_blame(self.trial, self._secrets)
+        except (RelaunchError, OSError) as error:
+            self._warn(f"the failed calls are not recorded: {_reason(error)}")
+            return
+        self.unexplained = why_again(found, names_of(self.trial, outcome))
+        self.tell(Blamed(trial_id=self.trial.id, blame=found, why=self.unexplained))
+
+    def _blamable(self, outcome: Outcome) -> tuple[str, ...]:
+        """Return the errors of the system that the failure names, where nobody watched calls."""
+        if outcome.passed or self.recipe.blame or self.recipe.warm:
+            return ()
+        from relaunch.session.blaming import names_of
+
+        try:
+            return names_of(self.trial, outcome)
+        except OSError:
+            return ()
 
     def _prove(self, place: Place, outcome: Outcome) -> None:
         """Say which file each package of `--src` was really loaded from."""
@@ -462,6 +591,7 @@ class Attempt:
                 told=told,
                 config_set=self.recipe.config_set,
                 replayable=self.trial is not None and has_capture(self.trial),
+                blamable=self._blamable(outcome),
                 in_line=in_line,
             )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.recipe import Limits, Recipe
+from relaunch.session.elsewhere import elsewhere_json, elsewhere_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ def recipe_json(recipe: Recipe, top: str) -> dict[str, Any]:
         "cwd": os.path.relpath(recipe.cwd, top),
         "env": dict(recipe.env),
         "timeout_s": recipe.limits.timeout_s,
+        "hang_s": recipe.limits.hang_s,
         "match": recipe.match,
+        **elsewhere_json(recipe.elsewhere),
     }
 
 
@@ -29,6 +32,7 @@ def recipe_of(said: Mapping[str, Any], top: str) -> Recipe:
         argv=tuple(said["command"]),
         cwd=os.path.normpath(os.path.join(top, said["cwd"])),
         env=said["env"],
-        limits=Limits(timeout_s=said["timeout_s"]),
+        limits=Limits(timeout_s=said["timeout_s"], hang_s=said.get("hang_s")),
         match=said["match"],
+        elsewhere=elsewhere_of(said),
     )

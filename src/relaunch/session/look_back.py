@@ -212,6 +212,7 @@ def summary(trial: Trial) -> Summary:
         "signal": _whole(end.get("signal")),
         "timed_out": bool(end.get("timed_out")),
         "not_started": str(end.get("not_started") or ""),
+        **({"lost": str(end["lost"])} if end.get("lost") else {}),
         "duration_s": _seconds(end.get("duration_s")),
         "critical_s": _seconds(end.get("critical_s")),
         "signature": signature

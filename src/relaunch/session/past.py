@@ -28,8 +28,9 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         value[name] = list(value[name])
     for name in ("metrics", "loaded"):
         value[name] = dict(value[name])
-    value["resumed"] = dict(outcome.resumed)
-    for name in ("resumed", "cold"):  # of warm runs only
+    for name in ("resumed", "reached", "usage"):
+        value[name] = dict(value[name])
+    for name in ("resumed", "cold", "reached", "usage", "lost"):  # of a few runs only
         if not value[name]:
             del value[name]
     signature = outcome.signature
@@ -57,8 +58,12 @@ def outcome_of(end: Mapping[str, Any]) -> Outcome:
 
 
 def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
-    """Compare with the latest trials of the same command and the last that failed this way."""
-    others = _lineage(journal, trial)
+    """Compare with the latest trials of the same command and the last that failed this way.
+
+    A synchronous trial and a plain one do not tell of each other here: that the failure is gone in
+    the one is no fix of the other, and `session.syncing` says what it is.
+    """
+    others = lineage(journal, trial)
     if outcome.signature is not None and outcome.signature.kind in TELLING:
         last = journal.last_with(outcome.signature.digest)
         if last and last != trial.id and last not in [other.id for other in others]:
@@ -66,7 +71,7 @@ def tell_against_past(journal: Journal, trial: Trial, outcome: Outcome) -> str:
     past = []
     for other in others:
         try:
-            if other.end is not None:
+            if other.end is not None and is_sync(other) == is_sync(trial):
                 past.append((other.id, outcome_of(other.end)))
         except MALFORMED:
             continue
@@ -82,11 +87,16 @@ def _loaded(journal: Journal, trial_id: str) -> list[Trial]:
         return []
 
 
-def _lineage(journal: Journal, trial: Trial) -> list[Trial]:
+def is_sync(trial: Trial) -> bool:
+    """Tell whether a trial was made synchronous."""
+    return bool(trial.start.get("sync"))
+
+
+def lineage(journal: Journal, trial: Trial, most: int = LOOK_BACK) -> list[Trial]:
     """Return the latest trials of the same command, newest first, as far as they can be read."""
     found: list[Trial] = []
     trial_id = trial.start.get("before", "")
-    while trial_id and len(found) < LOOK_BACK:
+    while trial_id and len(found) < most:
         other = _loaded(journal, trial_id)
         if not other or other[0] in found:
             break

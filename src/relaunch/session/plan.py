@@ -6,7 +6,7 @@ import os
 
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal.store import before, read_json
-from relaunch.recipe import Limits, Recipe
+from relaunch.recipe import GpuFree, Limits, Recipe, SmallDisk
 from relaunch.session.facts import matches
 
 EXACT = "exact.json"
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from relaunch.journal.store import Trial
-    from relaunch.recipe import Probe
+    from relaunch.recipe import Elsewhere, Probe
     from relaunch.session.project import Project
     from relaunch.session.request import Request
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def plan(project: Project, request: Request) -> list[Recipe]:
     """Return the recipes to run: one, or one per config set and repetition."""
     base = _fresh(project, request) if request.argv else _repeated(project, request)
-    recipe = _asked(base, request)
+    recipe = _asked(project, base, request)
     sets = request.sets if request.sets is not None else (recipe.config_set,)
     return [recipe.but(config_set=name) for name in sets for _ in range(request.times)]
 
@@ -64,17 +64,44 @@ def check_secrets_given(trial: Trial, given: Mapping[str, str]) -> None:
             )
 
 
-def _asked(recipe: Recipe, request: Request) -> Recipe:
+def _asked(project: Project, recipe: Recipe, request: Request) -> Recipe:
     """Lay what was asked for over the recipe."""
     fields = ("resets", "reset_continue", "until", "match", "exit_code", "src", "frozen",
-              "let_live", "at", "warm_memory", "warm_idle_s")  # fmt: skip
+              "let_live", "at", "warm_memory", "warm_idle_s", "watch", "ranks", "threads",
+              "blame_by", "slow_calls", "slow_s", "sync", "single")  # fmt: skip
     asked = {name: getattr(request, name) for name in fields}
     recipe = recipe.but(**{name: value for name, value in asked.items() if value is not None})
     recipe = recipe.but(warm=request.warm, probes=request.probes, nan=request.nan, pdb=request.pdb)
+    if request.srun is not None:
+        from relaunch.session.elsewhere import in_allocation
+
+        recipe = recipe.but(elsewhere=in_allocation(project, request.srun))
+    elif recipe.elsewhere is not None:  # as the last time, in what is held now
+        from relaunch.session.elsewhere import in_allocation
+
+        last = recipe.elsewhere
+        recipe = recipe.but(elsewhere=in_allocation(project, last.words, last.engine))
+    recipe = recipe.but(blame=bool(request.blame))  # a question, and asked once, as those are
     if request.env:
         recipe = recipe.but(env={**recipe.env, **request.env})
     if request.timeout_s is not None:
-        recipe = recipe.but(limits=Limits(timeout_s=request.timeout_s))
+        recipe = recipe.but(limits=recipe.limits.but(timeout_s=request.timeout_s))
+    if request.limits:
+        recipe = recipe.but(limits=recipe.limits.but(**request.limits))
+    if request.limits and "on_hang" in request.limits and recipe.limits.hang_s is None:
+        words = "--on-hang is about a program that hangs, and nobody watches for that"
+        raise UsageError(words, hint="rl --hang 60 --on-hang keep -- CMD")
+    if recipe.single:
+        from relaunch.trial.place.oneprocess import collapse
+
+        collapse(recipe.argv, os.environ, python=lambda _words: "python")  # or says what is wrong
+    if recipe.limits.keep and not recipe.limits.disks:
+        words = "--keep is about what is written to a small disk, and none is asked for"
+        raise UsageError(words, hint="rl --disk ckpt=1G --keep -- CMD")
+    if recipe.elsewhere is not None:
+        from relaunch.session.elsewhere import check
+
+        check(recipe)
     return recipe
 
 
@@ -115,7 +142,7 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
             reset_continue=bool(start["reset_continue"]),
             config_set=start["set"],
             env=dict(start["env_set"]),
-            limits=Limits(timeout_s=start["timeout_s"]),
+            limits=_limits_of(start),
             until=start["until"],
             match=start["match"],
             exit_code=start["exit_code"],
@@ -126,6 +153,13 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
             warm_memory=start.get("warm_memory", ""),
             warm_idle_s=start.get("warm_idle_s", 0.0),
             typed=tuple(start.get("typed", ())),
+            watch=bool(start.get("watch")),
+            blame=bool(start.get("blame")),
+            elsewhere=_elsewhere_of(start),
+            sync=bool(start.get("sync")),
+            single=bool(start.get("single")),
+            ranks=int(start.get("ranks", 0)),
+            threads=bool(start.get("threads")),
         )
     except (KeyError, TypeError) as error:
         raise JournalError(
@@ -160,8 +194,47 @@ def recipe_json(recipe: Recipe, *, redact: Sequence[str]) -> dict[str, Any]:
         **({"probes": [_probe_json(one) for one in recipe.probes]} if recipe.probes else {}),
         **({"nan": True} if recipe.nan else {}),
         **({"pdb": True} if recipe.pdb else {}),
+        **({"watch": True} if recipe.watch else {}),
+        **({"blame": True} if recipe.blame else {}),
+        **({"sync": True} if recipe.sync else {}),
+        **({"single": True} if recipe.single else {}),
+        **({"ranks": recipe.ranks} if recipe.ranks else {}),
+        **({"threads": True} if recipe.threads else {}),
+        **_limits_json(recipe.limits),
+        **(_elsewhere_json(recipe) if recipe.elsewhere is not None else {}),
         **({"typed": list(recipe.typed)} if recipe.typed else {}),
     }
+
+
+def _elsewhere_json(recipe: Recipe) -> dict[str, Any]:
+    from relaunch.session.elsewhere import elsewhere_json
+
+    return elsewhere_json(recipe.elsewhere)
+
+
+def _elsewhere_of(start: dict[str, Any]) -> Elsewhere | None:
+    if "elsewhere" not in start:
+        return None
+    from relaunch.session.elsewhere import elsewhere_of
+
+    return elsewhere_of(start)
+
+
+def _limits_json(limits: Limits) -> dict[str, Any]:
+    """Return what a trial may take besides time, where that is limited."""
+    given = {n: v for n in Limits._fields if (v := getattr(limits, n)) != Limits._fields[n]}
+    given.pop("timeout_s", None)
+    for name in ("disks", "gpu_free"):
+        if name in given:
+            given[name] = [{n: getattr(one, n) for n in type(one)._fields} for one in given[name]]
+    return {"limits": given} if given else {}
+
+
+def _limits_of(start: dict[str, Any]) -> Limits:
+    given = dict(start.get("limits", {}))
+    given["disks"] = tuple(SmallDisk(**one) for one in given.get("disks", ()))
+    given["gpu_free"] = tuple(GpuFree(**one) for one in given.get("gpu_free", ()))
+    return Limits(timeout_s=start["timeout_s"], **given)
 
 
 def _probe_json(probe: Probe) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 
 from relaunch.errors import JournalError
 from relaunch.events import Warned
+from relaunch.journal.home import limited_runs
 from relaunch.journal.store import is_here
 from relaunch.trial.place.sets import STATE as SETS_STATE
 
@@ -17,13 +18,25 @@ if TYPE_CHECKING:
     from relaunch.session.project import Project
 
 
+_STEPS = ("allocation", "steps")
+"""Where what runs on other machines is noted; most projects have nothing there."""
+
+
 def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
     """Look at trials that began and never finished; usually none, and this is one listing."""
     journal = project.journal
+    if os.path.isdir(limited_runs()):
+        from relaunch.session.left import take_away
+
+        take_away(lambda text: tell(Warned(text=text)))
     if os.path.exists(os.path.join(journal.home, SETS_STATE)):
         from relaunch.trial.place.hold import repair_sets
 
         repair_sets(journal.home)
+    if _lists(os.path.join(journal.home, *_STEPS)):
+        from relaunch.session.elsewhere import end_left
+
+        end_left(journal.home)
     for trial_id in journal.unfinished():
         try:
             trial = journal.load(trial_id)
@@ -41,9 +54,34 @@ def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
 
             pids = [] if trial.start.get("let_live") else leftovers(trial.path)
             end_all(pids)
+            if (trial.start.get("limits") or {}).get("memory_bytes"):
+                from relaunch.trial.place.memory.groups import sweep_all
+
+                sweep_all()
+            if trial.start.get("elsewhere"):
+                from relaunch.session.elsewhere import end_left_behind
+
+                end_left_behind(trial)
             ended = f", ended {len(pids)} of its processes" if pids else ""
             tell(Warned(text=f"the rl of #{trial_id} was killed; its record is kept{ended}"))
+            _take_back(os.path.join(trial.path, "undo"), tell)
         _forget(journal.home, trial_id)
+
+
+def _lists(folder: str) -> bool:
+    try:
+        return bool(os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _take_back(notes: str, tell: Callable[[Event], object]) -> None:
+    """Take back what was done in a folder that was to stay as it was."""
+    if os.path.isdir(notes):
+        from relaunch.trial.place.disk.undo import take_back
+
+        for text in take_back(notes):
+            tell(Warned(text=f"not taken back: {text}"))
 
 
 def _forget(home: str, trial_id: str) -> None:

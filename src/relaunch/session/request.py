@@ -7,6 +7,7 @@ from relaunch.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from relaunch.recipe import Probe
 
@@ -23,6 +24,15 @@ class Request(Record):
     times: int = 1
     env: Mapping[str, str] | None = None
     timeout_s: float | None = None
+    limits: Mapping[str, Any] | None = None
+    """Fields of `Limits` that were asked for."""
+    watch: bool | None = None
+    ranks: int | None = None
+    threads: bool | None = None
+    blame: bool | None = None
+    blame_by: str | None = None
+    slow_calls: tuple[str, ...] | None = None
+    slow_s: float | None = None
     until: str | None = None
     match: str | None = None
     exit_code: int | None = None
@@ -36,6 +46,12 @@ class Request(Record):
     probes: tuple[Probe, ...] = ()
     nan: bool = False
     pdb: bool = False
+    srun: tuple[str, ...] | None = None
+    """In the held allocation, with these words more for srun."""
+    sync: bool | None = None
+    single: bool | None = None
+    compare_sync: bool = False
+    """Run it plain and with `sync`, and say what that changed."""
     typed: tuple[str, ...] = ()
     """What `argv` was made of, by `rl py`."""
     unsaved: str = ""

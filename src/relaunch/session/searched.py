@@ -203,11 +203,17 @@ def _name(start: Mapping[str, Any], probe: Mapping[str, Any]) -> str:
     if kind == "grow":
         return " ".join(f"{name}={value:g}" for name, value in probe["at"].items())
     if kind == "shrink":
-        return f"{probe['bytes']:,} bytes: {probe['what']}"
+        asked = start["request"]
+        is_steps = asked.get("steps") and not (asked.get("files") or asked.get("variables"))
+        return f"{probe['bytes']:,} {'steps' if is_steps else 'bytes'}: {probe['what']}"
     if kind == "sweep":
         varying = [one[0] for one in start["request"]["factors"] if len(set(one[2])) > 1]
         names = varying or [*probe["settings"]]
         return " ".join(f"{name}={probe['settings'][name]}" for name in names)
+    if kind == "race":
+        return f"seed {probe['seed']}: {probe['switches']} switches"
+    if kind == "repeat":
+        return " ".join(filter(None, (f"run {probe['number']}", probe["with"])))
     if kind == "changes":
         return _changes(start["changes"], probe["commit"])
     return str(probe["commit"]) if kind == "releases" else str(probe["commit"])[:10]
@@ -271,6 +277,11 @@ def _between(start: Mapping[str, Any], request: Mapping[str, Any]) -> list[tuple
         versions = start["versions"]
         span = f"{versions[0]} to {versions[-1]}, {len(versions)} releases"
         return [("release", f"{start['release']}"), ("ends", span)]
+    if kind == "race":
+        first, count = request["first"], request["count"]
+        return [("seeds", f"{first} to {first + count - 1}"), ("switches", request["where"])]
+    if kind == "repeat":
+        return [("times", str(request["times"])), ("with", " ".join(request["modes"]))]
     if kind == "changes":
         return [("from", " ".join(start["source"])), ("changes", " ".join(start["changes"]))]
     ends = [(request["good"], start["old"]), (request["bad"], start["new"])]

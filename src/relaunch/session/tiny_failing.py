@@ -14,9 +14,18 @@ import tempfile
 from relaunch.errors import TinyError
 from relaunch.outcome import Outcome
 from relaunch.proc.capture import capture
-from relaunch.tiny.data.extract import choose, extract, write
-from relaunch.tiny.data.files import check_out, packing_named
+from relaunch.tiny.data.extract import check_name, choose, extract, size_of
+from relaunch.tiny.data.files import (
+    check_out,
+    disk_full,
+    is_full,
+    packing_named,
+    reachable,
+    replacing,
+)
 from relaunch.tiny.data.formats import find_format, open_source
+from relaunch.tiny.data.request import Taken
+from relaunch.tiny.data.smaller import smaller
 from relaunch.trial.signature.match import Verdict, verdict
 from relaunch.trial.signature.read import identify
 
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from relaunch.outcome import Signature
-    from relaunch.tiny.data.request import Request, Taken, Tell
+    from relaunch.tiny.data.request import Request, Tell
     from relaunch.tiny.data.source import Source
 
 _STEP = 8
@@ -52,10 +61,20 @@ def extract_failing(
     if found.format in ("sqlite", "datasets"):
         raise TinyError(f"--keep-failing does not know {found.format}", hint="without it")
     check_out(request.out, forced=request.is_forced, unlike=request.path)
-    source = open_source(request.path, found.format, has_header=request.has_header)
+    check_name(request.out, found)
+
+    def opened() -> Source:
+        return open_source(request.path, found.format, has_header=request.has_header)
+
+    small = smaller(opened(), request) if request.images or request.arrays else None
     folder = tempfile.mkdtemp(prefix="rl-tiny-")
     try:
-        return _Hunt(source, request, command, folder, tell).extract(found.note)
+        return _Hunt(opened(), small, request, command, folder, tell).extract(found.note)
+    except OSError as error:
+        if is_full(error):
+            raise disk_full(folder, error) from None
+        with reachable(request.path):
+            raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -64,10 +83,11 @@ class _Hunt:
     """One search, and the extract that comes of it."""
 
     def __init__(
-        self, source: Source, request: Request, command: Sequence[str], folder: str,
-        tell: Tell | None,
+        self, source: Source, small: Source | None, request: Request, command: Sequence[str],
+        folder: str, tell: Tell | None,
     ) -> None:  # fmt: skip
         self._source = source
+        self._small = small
         self._request = request
         self._command = command
         self._folder = folder
@@ -92,22 +112,40 @@ class _Hunt:
         why = f"failing: {outcome.signature.title if outcome.signature else 'as all do'}"
         request = request.but(rows=rows, keep=tuple(window), keep_why=why)
         chosen = choose(source, request)
-        notes = [one for one in (note, *chosen.notes) if one]
-        picks = chosen.picks
-        parts = chosen.parts
-        if not self._fails(picks):
-            picks, parts = tuple(window), parts[:1]
-            notes.append("with others beside them they fail otherwise: these alone were taken")
-        notes.append(f"{request.out} fails as {request.path} does ({self._runs} runs)")
-        write(source, picks, request, None)
-        from relaunch.tiny.data.extract import size_of
-        from relaunch.tiny.data.request import Taken
-
+        picks, why_so = self._put(chosen.picks, tuple(window))
+        parts = chosen.parts if picks == chosen.picks else chosen.parts[:1]
+        said = f"{request.out} fails as {request.path} does ({self._runs} runs)"
+        notes = [one for one in (note, *chosen.notes, *why_so, said) if one]
         return Taken(
             format=source.format, rows=len(picks), total=total, parts=parts, out=request.out,
             bytes_before=size_of(request.path), bytes_after=size_of(request.out),
-            notes=tuple(notes), picks=tuple(picks),
+            notes=tuple(notes), picks=picks,
         )  # fmt: skip
+
+    def _put(
+        self, picks: tuple[int, ...], window: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], list[str]]:
+        """Put the first file in place that fails as all rows do; says what had to be given up."""
+        alone = "with others beside them they fail otherwise: these alone were taken"
+        large = "made small they fail otherwise: images and arrays are as they were"
+        ways = [(self._small, picks, []), (self._small, window, [alone])] if self._small else []
+        after = [large] if self._small else []
+        ways += [(self._source, picks, after), (self._source, window, [*after, alone])]
+        for source, rows, notes in ways:
+            assert source is not None
+            path = self._written(
+                source, rows, os.path.basename(os.path.normpath(self._request.out))
+            )
+            if verdict(self._run(path), self._hunted) is Verdict.SAME:
+                request = self._request
+                with replacing(
+                    request.out, forced=request.is_forced, unlike=request.path
+                ) as temporary:
+                    shutil.move(path, temporary)
+                return rows, notes
+            _remove(path)
+        said = f"no rows fail as before in a file named {self._request.out}"
+        raise TinyError(said, hint=f"-o small.{self._name()}")
 
     def _window(self, total: int) -> range:
         """Return rows that fail as all do, of which neither the first nor the last can go."""
@@ -119,12 +157,16 @@ class _Hunt:
         return range(end - (size or end), end)
 
     def _fails(self, picks: Sequence[int]) -> bool:
-        path = os.path.join(self._folder, f"{self._runs}-{self._name()}")
-        self._source.write(picks, path, packing_named(path), None)
+        path = self._written(self._source, picks, self._name())
         try:
             return verdict(self._run(path), self._hunted) is Verdict.SAME
         finally:
-            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+            _remove(path)
+
+    def _written(self, source: Source, picks: Sequence[int], name: str) -> str:
+        path = os.path.join(self._folder, f"{self._runs}-{name}")
+        source.write(picks, path, packing_named(path), None)
+        return path
 
     def _name(self) -> str:
         return os.path.basename(os.path.normpath(self._request.path))
@@ -146,6 +188,10 @@ class _Hunt:
         code = done.code if signal is None else None
         signature = identify(text=text, exit_code=code, signal=signal)
         return Outcome(exit_code=code, signal=signal, signature=signature)
+
+
+def _remove(path: str) -> None:
+    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
 def _least(low: int, high: int, is_it: Callable[[int], bool]) -> int | None:

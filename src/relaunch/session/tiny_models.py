@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import tempfile
 from relaunch.errors import PlaceError, RelaunchError, UsageError
 from relaunch.proc.capture import capture
 from relaunch.record import Record
+from relaunch.tiny.data.files import disk_full, is_full
 from relaunch.tiny.models import cut
 from relaunch.tiny.models.shrunk import applied
 from relaunch.tiny.tokenizers import folder as tokenizer_folder
@@ -161,6 +163,8 @@ def ask(python: str, word: str, request: Mapping[str, Any]) -> dict[str, Any]:
             f"{python} ended with {done.code}: {told[-1] if told else 'no word'}",
             hint=f"{python} -c 'import torch, transformers'",
         )
+    if answer.get("full"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if "refused" in answer:
         raise RelaunchError(answer["refused"], hint=answer.get("hint") or "")
     return answer
@@ -180,6 +184,7 @@ def make_model(request: ModelRequest, env: Mapping[str, str], cwd: str) -> dict[
     asked = {
         "config": source.config, "type": source.model_type, "class": request.cls,
         "seed": request.seed, "vocab": made.vocab if made else request.vocab,
+        "vocab_fixed": made is not None or request.vocab != VOCAB,
         "ids": list(made.ids.items()) if made else [],
     }  # fmt: skip
 
@@ -342,6 +347,8 @@ def _into(out: str, work: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
         os.chmod(folder, 0o755)
         os.replace(folder, out)
     except OSError as error:
+        if is_full(error):
+            raise disk_full(out, error) from None
         raise PlaceError(f"{out} cannot be written: {error.strerror}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)

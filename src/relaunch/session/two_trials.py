@@ -224,7 +224,8 @@ def changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Changed, ..
 def _recipe(start: dict[str, Any]) -> dict[str, str]:
     """Pick what decides how a trial runs, beside code, command and environment."""
     facts = {"set": start.get("set"), "cwd": start.get("cwd")}
-    for name in ("until", "match", "timeout_s", "src", "frozen", "let_live", "reset_continue"):
+    for name in ("until", "match", "timeout_s", "src", "frozen", "let_live", "reset_continue",
+                 "sync", "single"):  # fmt: skip
         facts[name] = start.get(name)
     facts["reset"] = start.get("resets")
     facts["match exit"] = start.get("exit_code")

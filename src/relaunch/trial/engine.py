@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from relaunch.errors import LaunchError
+from relaunch.errors import LaunchError, UsageError
 from relaunch.jsontext import dumps, loads
 from relaunch.outcome import Outcome, Signature
+from relaunch.proc.prctl import ptrace_scope
 from relaunch.proc.supervise import supervise
 from relaunch.proc.tree import MARKER, end_adopted, leftovers
 from relaunch.record import Record
+from relaunch.trial.place.memory.since import Since
 from relaunch.trial.redact import Redactor, redact_all
 from relaunch.trial.watch import Watch
 
@@ -19,15 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from relaunch.proc.companion import Companion
     from relaunch.proc.supervise import Ended
     from relaunch.recipe import Recipe
     from relaunch.trial.launch.forks import Fork, Forked
+    from relaunch.trial.launch.node import Node
     from relaunch.trial.launch.warm import Launched
     from relaunch.trial.place.reset import ResetResult, ResetStep
 
+SIGKILL = 9
+_BY_HAND = frozenset((1, 2, 3, SIGKILL, 15))
+"""Signals by which people end a program: SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM."""
+_TAIL = 4096
 RESET_FAILED = 2
 TIMED_OUT = 124
 INTERRUPTED = 130
+NOT_RUN = 125
 RESET_STREAM = 0
 
 
@@ -48,6 +57,10 @@ class World(Record):
     secrets: tuple[bytes, ...] = ()
     quiet: bool = False
     """Record the output without passing it on."""
+    companions: tuple[Companion, ...] = ()
+    """What makes the program's world smaller, or watches it; not for warm and forked programs."""
+    node: Node | None = None
+    """How the ranks of a program are started, where it has some."""
     fork: Fork | None = None
     """What has the libraries of the program imported, and forks it; nothing is passed on then."""
     warm_identity: str = ""
@@ -99,15 +112,48 @@ def run_trial(
             )
             return Result(outcome=outcome, resets=steps)
     before_launch()
+    since = Since()
+    try:
+        return _launch(recipe, world, since, steps, record=record, launched=launched)
+    finally:
+        since.close()
+
+
+def _launch(
+    recipe: Recipe,
+    world: World,
+    since: Since,
+    steps: tuple[ResetStep, ...],
+    *,
+    record: Callable[[float, int, bytes], object],
+    launched: Callable[[Launched], object],
+) -> Result:
+    """Start it in its way, watch it to its end, and say what happened."""
     started = time.monotonic()
     watch = Watch(record=record, started=started, until=recipe.until)
     redactor = Redactor(watch.chunk, world.secrets)
     chunk = redactor.chunk if world.secrets else watch.chunk
     way: Launched | None = None
     forked: Forked | None = None
+    gone = ""
+    if recipe.elsewhere is not None or recipe.warm or world.node or world.fork:
+        since.launched(0)
     try:
-        if recipe.warm:
+        if recipe.elsewhere is not None:
+            ended, gone = _run_elsewhere(recipe, world, chunk)
+        elif recipe.warm:
             ended, way = _run_warm(recipe, world, chunk, launched)
+        elif world.node is not None:
+            from relaunch.trial.launch.node import run_node
+
+            ended = run_node(
+                recipe,
+                _program_env(world, recipe),
+                world.node,
+                chunk=chunk,
+                quiet=world.quiet,
+                companions=world.companions,
+            )
         elif world.fork is not None:
             from relaunch.trial.launch.forks import run_forked
 
@@ -122,19 +168,54 @@ def run_trial(
                 timeout_s=recipe.limits.timeout_s,
                 let_live=recipe.let_live,
                 quiet=world.quiet,
+                companions=(*world.companions, since),
             )
     except LaunchError as error:
         outcome = Outcome(exit_code=error.exit_code, not_started=error.message)
         return Result(outcome=outcome, resets=steps)
     redactor.flush()
     left = _end_leftovers(recipe, world)
-    outcome = judge(recipe, world, watch, ended, left)
+    outcome = judge(recipe, world, watch, ended, left, since)
+    if gone:
+        outcome = outcome.but(lost=gone, exit_code=NOT_RUN, signal=None, signature=None)
     if way is not None:
         outcome = _as_launched(outcome, way)
     written = way.written if way else ()
     return Result(
         outcome=outcome, resets=steps, in_line=watch.in_line, written=written, forked=forked
     )
+
+
+def _run_elsewhere(
+    recipe: Recipe, world: World, chunk: Callable[[float, int, bytes], object]
+) -> tuple[Ended, str]:
+    """Run it on other machines; returns why its end says nothing, if it says nothing."""
+    from relaunch.trial.launch.elsewhere import launcher_of
+
+    assert recipe.elsewhere is not None
+    try:
+        launcher = launcher_of(recipe.elsewhere, world.env, recipe.argv, recipe.cwd)
+        command = launcher.argv()
+    except UsageError as error:  # what was held is not any more
+        raise LaunchError(error.message, hint=error.hint, exit_code=RESET_FAILED) from None
+    try:
+        ended = supervise(
+            command,
+            cwd=recipe.cwd,
+            env=launcher.environment(_program_env(world, recipe), recipe.env),
+            chunk=chunk,
+            timeout_s=recipe.limits.timeout_s,
+            quiet=world.quiet,
+            companions=(*world.companions, launcher),
+            through=launcher.take,
+        )
+        ended = launcher.really(ended)
+        if why := launcher.missing():
+            raise LaunchError(why, exit_code=RESET_FAILED)
+        is_cut = ended.timed_out or ended.interrupted
+        return ended, "" if is_cut else launcher.lost()
+    finally:
+        launcher.close()
 
 
 def _run_warm(
@@ -193,9 +274,17 @@ def _end_leftovers(recipe: Recipe, world: World) -> tuple[str, ...]:
 
 
 def judge(
-    recipe: Recipe, world: World, watch: Watch, ended: Ended, left: tuple[str, ...] = ()
+    recipe: Recipe,
+    world: World,
+    watch: Watch,
+    ended: Ended,
+    left: tuple[str, ...] = (),
+    since: Since | None = None,
 ) -> Outcome:
-    """Say what happened: the signature if it failed, the critical point, metrics, loaded files."""
+    """Say what happened: the signature if it failed, the critical point, metrics, loaded files.
+
+    A kill is the kernel's only by what it noted `since` the program began.
+    """
     outcome = Outcome(
         exit_code=TIMED_OUT if ended.timed_out else ended.exit_code,
         signal=None if ended.timed_out else ended.signal,
@@ -205,18 +294,69 @@ def judge(
         ended_processes=(*ended.ended_processes, *left),
         not_passed_on=ended.relay_failed,
     )
+    for companion in world.companions:
+        reached = companion.reached()
+        if _says_more(reached, outcome.reached):
+            outcome = outcome.but(reached=reached)
+        if used := companion.used():
+            outcome = outcome.but(usage=used)
     watch.finish()
+    if since and not outcome.reached.get("text") and _looks_killed(watch, ended):
+        from relaunch.trial.place.memory.oom import killed_by_kernel, seen_at
+
+        was_killed = SIGKILL in (ended.signal, (ended.exit_code or 0) - 128)
+        reached = killed_by_kernel(since, ended.pid if was_killed else 0, watch.text[-_TAIL:])
+        at = [one.last_at(reached["pid"]) for one in world.companions] if reached else []
+        if any(at):
+            reached = seen_at(reached, max(at))
+        outcome = outcome.but(reached=reached or outcome.reached)
+    if _ended_hung(outcome.reached, ended):
+        outcome = outcome.but(reached={**outcome.reached, "title": outcome.reached["text"]})
     reports = read_reports(world.reports, world.secrets)
-    signature = _signature(recipe, world, watch, ended, reports)
+    signature = _at_limit(outcome.reached) or _signature(recipe, world, watch, ended, reports)
     critical = watch.reached_s
     if not recipe.until and signature is not None:
         critical = watch.failing_s if watch.failing_s is not None else ended.duration_s
+        if signature.kind == "hang":  # how long somebody looked at it then says nothing
+            critical = outcome.reached.get("after_s", critical)
     return outcome.but(
         critical_s=critical,
         signature=signature,
         metrics=watch.metrics(world.metrics),
         loaded={name: file for report in reports for name, file in _loaded(report)},
     )
+
+
+def _says_more(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Tell which of two is kept: what ended the program, then what happened to it."""
+    if old.get("title") or not new:
+        return False
+    return bool(new.get("text")) or not old
+
+
+def _looks_killed(watch: Watch, ended: Ended) -> bool:
+    """Tell whether somebody else killed it, or one of its processes."""
+    if ended.exit_code == 0 or ended.timed_out or ended.interrupted:
+        return False
+    return (
+        SIGKILL in (ended.signal, (ended.exit_code or 0) - 128) or "Killed" in watch.text[-_TAIL:]
+    )
+
+
+def _ended_hung(reached: Mapping[str, Any], ended: Ended) -> bool:
+    """Tell whether a program that hung was ended for that; one that went on has its own end."""
+    if reached.get("what") != "hang":
+        return False
+    by_hand = _BY_HAND.intersection((ended.signal, (ended.exit_code or 0) - 128))
+    is_ended = ended.interrupted or ended.timed_out or by_hand
+    return bool(reached.get("left") or (reached.get("still") and is_ended))
+
+
+def _at_limit(reached: Mapping[str, Any]) -> Signature | None:
+    """Name a failure by the limit that ended the program; one that only paused it is none."""
+    if not reached.get("title"):
+        return None
+    return Signature(kind=reached["what"], title=reached["title"], key=tuple(reached["key"]))
 
 
 def _signature(
@@ -251,9 +391,11 @@ def _loaded(report: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _program_env(world: World, recipe: Recipe) -> Mapping[str, str]:
     if not world.reports:
         return world.env
-    from relaunch.inside.protocol import LINE, hooked_env
+    from relaunch.inside.protocol import LINE, TELLS, hooked_env
 
     env = hooked_env(world.env, world.reports, world.report_on, world.probes)
+    if os.geteuid() and ptrace_scope():
+        env[TELLS] = "1"
     return {**env, LINE: "1"} if recipe.typed else env
 
 

@@ -81,7 +81,7 @@ def test_wrong_words_are_refused_with_what_is_off(tmp_path, words, more, said):
 @pytest.mark.parametrize(
     ("values", "said"),
     [({"jobs": "0"}, "at least one"), ({"jobs": "two"}, "whole number"),
-     ({"budget": "0"}, "at least one"), ({"budget": "much"}, "takes a time"),
+     ({"budget": "0"}, "at least one"), ({"budget": "much"}, "of runs or a time"),
      ({"memory": "lots"}, "takes a size"), ({"time": "long"}, "takes a time"),
      ({"doubling": True, "linear": True}, "at once")],
 )  # fmt: skip

@@ -12,10 +12,11 @@ import pytest
 
 from relaunch.cli.levels import read_levels
 from relaunch.errors import UsageError
+from relaunch.inside.awaited import Waiting
 from relaunch.inside.logs.handler import Handler
 from relaunch.inside.logs.levels import asked
 from relaunch.inside.logs.logger import Logger, get_logger
-from relaunch.inside.logs.watch import _Waiting
+from relaunch.inside.logs.watch import _pin
 from relaunch.inside.ranks import rank
 
 
@@ -271,7 +272,7 @@ def test_levels_are_checked_before_anything_runs():
 
 def test_logging_is_held_as_soon_as_it_is_imported(monkeypatch, terminal):
     monkeypatch.setenv("RELAUNCH_LOG", "late=debug")
-    waiting = _Waiting()
+    waiting = Waiting("logging", _pin)
     monkeypatch.setattr(sys, "meta_path", [waiting, *sys.meta_path])
     for name in [name for name in sys.modules if name.partition(".")[0] == "logging"]:
         monkeypatch.delitem(sys.modules, name)

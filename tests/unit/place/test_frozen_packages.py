@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relaunch.errors import PlaceError
-from relaunch.trial.place.frozen_packages import Change, changed, freeze, read_lock
+from relaunch.trial.place.frozen_packages import Change, changed, freeze, lines_of, read_lock
 from relaunch.trial.place.stated.line import canonical
 
 
@@ -47,6 +47,7 @@ def test_what_is_no_python_is_told(tmp_path: Path) -> None:
         freeze(str(tmp_path / "nothing"))
 
 
+FORK = "git+https://host/fork.git@abc123"
 PINS = """\
 # pinned by a tool
 --index-url https://host/simple
@@ -152,25 +153,25 @@ PIPFILE = """\
                 "attrs": "23.1.0",
                 "my-pkg": "git+https://host/mine.git@abc123",
                 "other": "git+https://host/other.git@def456",
-                "typing-extensions": "4.8.0",
+                "typing-extensions": '4.8.0 ; python_version < "3.10"',
                 "uvicorn": "0.23.2",
             },
         ),
         (
             "poetry.lock",
             POETRY,
-            {"attrs": "23.1.0", "fork": "https://host/fork.git@abc123", "numpy": "1.24.4, 1.26.0"},
+            {"attrs": "23.1.0", "fork": FORK, "numpy": "1.24.4, 1.26.0"},
         ),
         (
             "uv.lock",
             UV,
-            {"attrs": "23.1.0", "fork": "https://host/fork.git?rev=main#abc123"},
+            {"attrs": "23.1.0", "fork": FORK},
         ),
-        ("pdm.lock", PDM, {"attrs": "23.1.0", "fork": "https://host/fork.git@abc123"}),
+        ("pdm.lock", PDM, {"attrs": "23.1.0", "fork": FORK}),
         (
             "some/folder/Pipfile.lock",
             PIPFILE,
-            {"attrs": "23.1.0", "fork": "https://host/fork.git@abc123", "pytest": "7.4.2"},
+            {"attrs": "23.1.0", "fork": FORK, "pytest": "7.4.2"},
         ),
         ("pylock.toml", '[[packages]]\nname = "attrs"\nversion = "23.1.0"\n', {"attrs": "23.1.0"}),
         ("uv.lock", "", {}),
@@ -221,3 +222,63 @@ def test_with_the_changes_the_good_side_becomes_the_bad_one(good, bad) -> None:
 def test_pins_that_were_written_are_read_again(pinned) -> None:
     text = "".join(f"{name}=={version}\n" for name, version in pinned.items())
     assert read_lock(text, "requirements.txt") == pinned
+
+
+UV_MARKED = """\
+version = 1
+
+[[package]]
+name = "mine"
+source = { virtual = "." }
+dependencies = [{ name = "click" }, { name = "fork" }]
+
+[[package]]
+name = "click"
+version = "8.0"
+source = { registry = "https://host/simple" }
+dependencies = [{ name = "colorama", marker = "sys_platform == 'win32'" }]
+
+[[package]]
+name = "colorama"
+version = "0.4"
+source = { registry = "https://host/simple" }
+dependencies = [{ name = "pywin32" }]
+
+[[package]]
+name = "pywin32"
+version = "306"
+source = { registry = "https://host/simple" }
+
+[[package]]
+name = "fork"
+version = "0.1.0"
+source = { git = "ssh://git@host/fork.git?subdirectory=lib&rev=main#abc123" }
+"""
+
+
+def test_what_a_lock_needs_on_another_system_alone_keeps_that_condition() -> None:
+    found = read_lock(UV_MARKED, "uv.lock")
+    assert found == {
+        "click": "8.0",
+        "colorama": "0.4 ; (sys_platform == 'win32')",
+        "fork": "git+ssh://git@host/fork.git@abc123#subdirectory=lib",
+        "pywin32": "306 ; ((sys_platform == 'win32'))",
+    }
+    windows = "markers = \"sys_platform == 'win32'\""
+    for name, key in (("poetry.lock", windows), ("pdm.lock", windows.replace("markers", "marker"))):
+        text = f'[[package]]\nname = "pywin32"\nversion = "306"\n{key}\n'
+        assert read_lock(text, name) == {"pywin32": "306 ; sys_platform == 'win32'"}
+
+
+@pytest.mark.parametrize(
+    ("version", "lines"),
+    [
+        ("1.0", ["a==1.0"]),
+        ("git+https://host/a.git@abc", ["a @ git+https://host/a.git@abc"]),
+        ("https://host/a.whl ; os_name == 'nt'", ["a @ https://host/a.whl ; os_name == 'nt'"]),
+        ("1.0 ; os_name == 'nt', 2.0 ; os_name != 'nt'",
+         ["a==1.0; os_name == 'nt'", "a==2.0; os_name != 'nt'"]),
+    ],
+)  # fmt: skip
+def test_what_a_lock_says_is_told_to_an_installer(version: str, lines: list[str]) -> None:
+    assert lines_of("a", version) == lines

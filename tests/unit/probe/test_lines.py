@@ -94,10 +94,11 @@ def test_a_line_without_code_names_the_nearest_with_some(line, near):
 
 
 def test_a_function_is_found_by_its_qualified_name():
-    (place,) = lines.find_function(TREE, "A.m", after=False)
+    known = lines.by_name(TREE)
+    (place,) = lines.find_function(known, "A.m", after=False)
     assert place.statement.lineno == 28
     with pytest.raises(lines.NoPlace) as caught:
-        lines.find_function(TREE, "B.m", after=False)
+        lines.find_function(known, "B.m", after=False)
     assert caught.value.near == ("A.m",)
 
 

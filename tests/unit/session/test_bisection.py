@@ -77,6 +77,27 @@ class Slow(Table):
         self.is_waited_for = bool(self.running)
         return probes
 
+    def cancel(self, candidate: str) -> None:
+        super().cancel(candidate)
+        self.is_waited_for = bool(self.running)
+
+
+class Wavering(Table):
+    """What fails passes when it is run once more, and so on by turns."""
+
+    def wait(self, seconds: float | None, also: Sequence[object] = ()) -> list[Probe]:
+        probes = super().wait(seconds, also)
+        for one in probes:
+            if not self.shown[one.candidate].passed:
+                self.again = {**self.again, one.candidate: self.again.get(one.candidate, 0) + 1}
+        passed = Outcome(exit_code=0)
+        return [
+            one.but(outcome=passed) if self.again.get(one.candidate, 1) % 2 == 0 else one
+            for one in probes
+        ]
+
+    again: dict[str, int] = {}
+
 
 class Random:
     """A history and the truth about it: one culprit, and all that has it fails."""
@@ -120,13 +141,18 @@ class Random:
         return table
 
     def search(
-        self, shown: dict[str, Outcome], jobs: int, kind: type[Table] = Table
+        self,
+        shown: dict[str, Outcome],
+        jobs: int,
+        kind: type[Table] = Table,
+        most_runs: int | None = None,
     ) -> tuple[Found, int]:
         self.table = table = kind(shown, jobs)
         recipe = Recipe(argv=("true",), cwd=str(self.history.top))
         request = Request(
-            recipe=recipe, good=self.ids[0], bad=self.ids[-1], jobs=jobs, prior=False, repair=False
-        )
+            recipe=recipe, good=self.ids[0], bad=self.ids[-1], jobs=jobs, prior=False,
+            repair=False, most_runs=most_runs,
+        )  # fmt: skip
         bisection = Bisection(
             open_project(), request, tell=lambda _: None, launcher=lambda: table
         )  # fmt: skip
@@ -152,6 +178,40 @@ def test_the_culprit_of_any_history_is_found(here: Path, seed: int) -> None:
     # Each merge that is entered costs a line of its own, and a look at each of its sides.
     depth = 1 + len(found.merged_by)
     assert runs <= depth * (2 * ceil(log2(world.size + 1)) + 8)
+
+
+def test_a_merge_costs_no_more_runs_than_a_line_of_as_many_commits(here: Path) -> None:
+    """Five runs halve 32; a merge is one more: its first parent, of which only children were seen.
+
+    The line first and then a side of it rounds up twice.
+    """
+    world = Random(here, 0)
+    world.size = 33
+    world.parents = [[at - 4, at - 1] if at % 6 == 5 else [at - 1][:at] for at in range(33)]
+    world.ids = world.history.graph(world.parents)
+    world.has = [{0}]
+    for at in range(1, 33):
+        world.has.append({at}.union(*(world.has[up] for up in world.parents[at])))
+    counts = []
+    for world.culprit in range(1, 33):
+        found, _ = world.search(world.shown(set(), is_reversed=False), jobs=1)
+        assert found.is_found
+        assert found.suspects[0][0].id == world.ids[world.culprit]
+        is_aside = world.culprit % 6 in (2, 3, 4) and world.culprit < 30
+        merges = [world.ids[world.culprit // 6 * 6 + 5]] if is_aside else []
+        assert [one.id for one in found.merged_by] == merges
+        counts.append(found.search_runs)
+    assert max(counts) <= 6
+    assert sum(counts) <= 5 * 32 + 5
+
+
+def test_an_unsteady_program_is_searched_on_the_line_after_all(here: Path) -> None:
+    world = Random(here, 5)
+    found, _ = world.search(world.shown(set(), is_reversed=False), 1, Wavering)
+    assert not found.answer.is_steady
+    assert world.ids[world.culprit] in {one.id for one, _ in found.suspects} or _brought_in(
+        world, found
+    )
 
 
 def test_probes_that_began_together_are_heard_together_before_others_begin(here: Path) -> None:
@@ -190,3 +250,31 @@ def _brought_in(world: Random, found: Found) -> bool:
         and not any(world.culprit in world.has[up] for up in world.parents[at][:1])
         for at in places
     )
+
+
+class Straight(Random):
+    """The same without merges."""
+
+    def _above(self, at: int) -> list[int]:
+        return [at - 1]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_breakage_after_it_was_mended_is_never_taken_for_what_was_mended(
+    here: Path, seed: int
+) -> None:
+    """What passes first mended it; commits that fail otherwise lie scattered on both sides."""
+    world = Straight(here, seed)
+    rng = world.rng
+    rate = rng.choice((0.1, 0.3, 0.5))
+    broken = {at for at in range(world.size) if rng.random() < rate} - {0, world.size - 1}
+    truth = next(at for at in range(world.culprit, world.size) if at not in broken)
+    found, runs = world.search(world.shown(broken, is_reversed=True), jobs=1 + seed % 2)
+    suspects = {commit.id for commit, _ in found.suspects}
+    assert world.ids[truth] in suspects
+    assert not found.is_found or len(suspects) == 1
+    assert runs <= 8 * ceil(log2(world.size + 1)) + 16
+    for budget in range(2, runs, 5):
+        part, _ = world.search(world.shown(broken, is_reversed=True), 1, most_runs=budget)
+        named = {commit.id for commit, _ in part.suspects}
+        assert world.ids[truth] in named, budget

@@ -288,3 +288,26 @@ INTERNALERROR> DeprecationWarning: config.inicfg is deprecated
     assert found is not None
     assert found.kind == "exception"
     assert found.title == "conftest.py:5 DeprecationWarning: config.inicfg is deprecated"
+
+
+def test_work_that_ran_in_one_process_fails_as_in_its_own():
+    """Who called a worker is not part of its failure, as with a real one nobody did."""
+    worker = (
+        '  File "/p/work.py", line 9, in worker\n    inner(x)\n'
+        '  File "/p/work.py", line 5, in inner\n    1 // x\n'
+        "ZeroDivisionError: division by zero\n"
+    )
+    head = "Traceback (most recent call last):\n"
+    pool = '  File "/any/relaunch/inside/single/pools.py", line 73, in get\n    raise error\n'
+    main = '  File "/p/work.py", line 20, in main\n    pool.map(worker, rows)\n'
+    real = (
+        f'multiprocessing.pool.RemoteTraceback: \n"""\n{head}{worker}"""\n\n'
+        "The above exception was the direct cause of the following exception:\n\n"
+        f"{head}{main}ZeroDivisionError: division by zero\n"
+    )
+    found = [
+        identify(text=text, exit_code=1, signal=None, project=["/p"])
+        for text in (real, head + main + pool + worker)
+    ]
+    assert found[0] is not None
+    assert found[0] == found[1]

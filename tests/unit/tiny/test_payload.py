@@ -6,7 +6,9 @@ import io
 import json
 import math
 import pickle
+import sys
 from collections import OrderedDict
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -192,3 +194,21 @@ def test_json_holds_lists():
     array = made((2, 2), dtype_of("int8"), "count")
     assert json.loads(as_file({"x": array}, "p.json")) == {"x": [[1, 2], [3, 4]]}
     assert isinstance(array, Array)
+
+
+def test_jax_that_has_no_long_integers_is_told_and_gets_short_ones_where_any_will_do(monkeypatch):
+    # As jax does unless jax_enable_x64: what is wider is cut, and the greatest int64 becomes -1.
+    def asarray(array):
+        return array.astype("int32") if array.dtype == "int64" else array
+
+    jax = ModuleType("jax")
+    vars(jax).update(config=SimpleNamespace(jax_enable_x64=False))
+    jax_numpy = ModuleType("jax.numpy")
+    vars(jax_numpy).update(asarray=asarray)
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    monkeypatch.setitem(sys.modules, "jax.numpy", jax_numpy)
+    with pytest.raises(ValueError, match=r"jax makes int32 of int64: jax\.config\.update"):
+        payload((2,), "int64", to="jax")
+    assert payload((2,), "float32", to="jax").tolist() == [1, 2]
+    found = payload(kind="adversarial", to="jax")["integers"]
+    assert {2**31 - 1, -(2**31)} <= set(found.tolist())

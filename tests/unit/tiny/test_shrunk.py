@@ -195,6 +195,16 @@ def test_a_number_that_is_required_is_put_there():
     assert applied(config, first) == {"kv_heads": 1}
 
 
+def test_an_id_that_only_the_code_names_is_written_out_as_one_of_the_small_vocabulary():
+    """Else all tokens were taken back: 34 MB for two ids that no configuration has."""
+    changes = [Change(path=("boi_token_index",), old=255999, new=499)]
+    said = "IndexError: index 10784 is out of bounds for dimension 0 with size 500"
+    own = {"yes_token_index": 10784, "no_token_index": 3771, "pad_token_id": 0}
+    first = next(neighbours({"pad_token_id": 0}, changes, said, own))
+    made = {one.name: one.new for one in first}
+    assert made == {"boi_token_index": 499, "yes_token_index": 498, "no_token_index": 497}
+
+
 def test_widths_that_are_listed_need_no_multiplier_besides():
     config = {"block_configs": [[3, 32, 64, 2], [3, 64, 512, 1]], "scale": 0.75, "divisor": 16}
     made = small(config)

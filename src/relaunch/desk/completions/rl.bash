@@ -9,26 +9,37 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe shapes where py replay bisect sweep grow shrink tiny log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe shapes blame stacks where py replay bisect sweep grow shrink repeat race tiny watch squeeze alloc log show diff again back mark gc set doctor completion'; fi
     case $verb in tiny|set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
     case $verb in
     ''|run)
-        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --hang --on-hang --until --match --exit-code --src --sections --log-level --ranked --disk --keep --memory --at-limit --memory-by --track-memory --pause-at-peak --gpu-free --gpu-by --ranks --threads --watch --slow-motion --blame --sync --sync=compare --sync=off --single --single=off --frozen --let-live --pdb --nan --who-calls --slurm --srun --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         -s|--set) values='sets' ;;
         -n|--times) values='text' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
+        --on-hang) values='kill keep pdb' ;;
         --until) values='text' ;;
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
         --sections) values='text' ;;
         --log-level) values='text' ;;
+        --disk) values='text' ;;
+        --memory) values='text' ;;
+        --at-limit) values='kill pause lift interrupt' ;;
+        --memory-by) values='cgroup watch data' ;;
+        --gpu-free) values='text' ;;
+        --gpu-by) values='hold share' ;;
+        --ranks) values='text' ;;
+        --slow-motion) values='text' ;;
         --who-calls) values='text' ;;
+        --srun) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -36,7 +47,7 @@ _rl() {
         esac
         ;;
     warm)
-        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
+        options='-h --help --all --at --memory --idle --verify --watch -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --pause-at-peak --let-live --pdb --nan --who-calls --slurm --srun --env --name --unsaved --no-input -y --yes -q --quiet --json --color --'
         words='status stop'
         case $prev in
         --at) values='file' ;;
@@ -50,6 +61,7 @@ _rl() {
         --exit-code) values='text' ;;
         --src) values='dir' ;;
         --who-calls) values='text' ;;
+        --srun) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -57,7 +69,7 @@ _rl() {
         esac
         ;;
     probe)
-        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --if --every --first --last --before --after --break --sleep --die --log --count --who -m --note --reset --no-reset --reset-continue --timeout --hang --on-hang --until --match --exit-code --src --sections --log-level --ranked --disk --keep --memory --at-limit --memory-by --track-memory --pause-at-peak --gpu-free --gpu-by --ranks --threads --watch --slow-motion --blame --sync --sync=compare --sync=off --single --single=off --frozen --let-live --pdb --nan --who-calls --slurm --srun --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --if) values='text' ;;
         --every) values='text' ;;
@@ -68,13 +80,24 @@ _rl() {
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
+        --on-hang) values='kill keep pdb' ;;
         --until) values='text' ;;
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
         --sections) values='text' ;;
         --log-level) values='text' ;;
+        --disk) values='text' ;;
+        --memory) values='text' ;;
+        --at-limit) values='kill pause lift interrupt' ;;
+        --memory-by) values='cgroup watch data' ;;
+        --gpu-free) values='text' ;;
+        --gpu-by) values='hold share' ;;
+        --ranks) values='text' ;;
+        --slow-motion) values='text' ;;
         --who-calls) values='text' ;;
+        --srun) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -82,39 +105,106 @@ _rl() {
         esac
         ;;
     shapes)
-        options='-h --help --check --dry-run --undo --also --args --line-length -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --check --dry-run --undo --also --args --line-length -m --note --reset --no-reset --reset-continue --timeout --hang --on-hang --until --match --exit-code --src --sections --log-level --ranked --disk --keep --memory --at-limit --memory-by --track-memory --pause-at-peak --gpu-free --gpu-by --ranks --threads --watch --slow-motion --blame --sync --sync=compare --sync=off --single --single=off --frozen --let-live --pdb --nan --who-calls --slurm --srun --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         --also) values='command' ;;
         --line-length) values='text' ;;
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
+        --on-hang) values='kill keep pdb' ;;
         --until) values='text' ;;
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
         --sections) values='text' ;;
         --log-level) values='text' ;;
+        --disk) values='text' ;;
+        --memory) values='text' ;;
+        --at-limit) values='kill pause lift interrupt' ;;
+        --memory-by) values='cgroup watch data' ;;
+        --gpu-free) values='text' ;;
+        --gpu-by) values='hold share' ;;
+        --ranks) values='text' ;;
+        --slow-motion) values='text' ;;
         --who-calls) values='text' ;;
+        --srun) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
         --color) values='auto always never' ;;
         esac
         ;;
-    where)
-        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+    blame)
+        options='-h --help --attach --calls --slow --by --all -m --note --reset --no-reset --reset-continue --timeout --hang --on-hang --until --match --exit-code --src --sections --log-level --ranked --disk --keep --memory --at-limit --memory-by --track-memory --pause-at-peak --gpu-free --gpu-by --ranks --threads --watch --slow-motion --sync --sync=compare --sync=off --single --single=off --frozen --let-live --pdb --nan --who-calls --slurm --srun --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
+        --attach) values='text' ;;
+        --calls) values='text' ;;
+        --slow) values='text' ;;
+        --by) values='shim tracer strace process' ;;
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
+        --on-hang) values='kill keep pdb' ;;
         --until) values='text' ;;
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
         --sections) values='text' ;;
         --log-level) values='text' ;;
+        --disk) values='text' ;;
+        --memory) values='text' ;;
+        --at-limit) values='kill pause lift interrupt' ;;
+        --memory-by) values='cgroup watch data' ;;
+        --gpu-free) values='text' ;;
+        --gpu-by) values='hold share' ;;
+        --ranks) values='text' ;;
+        --slow-motion) values='text' ;;
         --who-calls) values='text' ;;
+        --srun) values='text' ;;
+        --env) values='text' ;;
+        --name) values='text' ;;
+        --unsaved) values='ask warn refuse off' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    stacks)
+        options='-h --help --trial --job --here --slurm --all --from -l --locals --native --full --no-pause --signal --timeout --json --color'
+        case $prev in
+        --trial) values='text' ;;
+        --job) values='text' ;;
+        --from) values='file' ;;
+        --signal) values='text' ;;
+        --timeout) values='text' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    where)
+        options='-h --help -m --note --reset --no-reset --reset-continue --timeout --hang --on-hang --until --match --exit-code --src --sections --log-level --ranked --disk --keep --memory --at-limit --memory-by --track-memory --pause-at-peak --gpu-free --gpu-by --ranks --threads --watch --slow-motion --blame --sync --sync=compare --sync=off --single --single=off --frozen --let-live --pdb --nan --who-calls --slurm --srun --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        case $prev in
+        -m|--note) values='text' ;;
+        --reset) values='command' ;;
+        --timeout) values='text' ;;
+        --hang) values='text' ;;
+        --on-hang) values='kill keep pdb' ;;
+        --until) values='text' ;;
+        --match) values='text' ;;
+        --exit-code) values='text' ;;
+        --src) values='dir' ;;
+        --sections) values='text' ;;
+        --log-level) values='text' ;;
+        --disk) values='text' ;;
+        --memory) values='text' ;;
+        --at-limit) values='kill pause lift interrupt' ;;
+        --memory-by) values='cgroup watch data' ;;
+        --gpu-free) values='text' ;;
+        --gpu-by) values='hold share' ;;
+        --ranks) values='text' ;;
+        --slow-motion) values='text' ;;
+        --who-calls) values='text' ;;
+        --srun) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -122,20 +212,31 @@ _rl() {
         esac
         ;;
     py)
-        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --until --match --exit-code --src --sections --log-level --ranked --frozen --let-live --pdb --nan --who-calls --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
+        options='-h --help --show -m --note --reset --no-reset --reset-continue -s --set -n --times --timeout --hang --on-hang --until --match --exit-code --src --sections --log-level --ranked --disk --keep --memory --at-limit --memory-by --track-memory --pause-at-peak --gpu-free --gpu-by --ranks --threads --watch --slow-motion --blame --sync --sync=compare --sync=off --single --single=off --frozen --let-live --pdb --nan --who-calls --slurm --srun --env --name --unsaved --no-input -y --yes -q --quiet --json --color'
         case $prev in
         -m|--note) values='text' ;;
         --reset) values='command' ;;
         -s|--set) values='sets' ;;
         -n|--times) values='text' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
+        --on-hang) values='kill keep pdb' ;;
         --until) values='text' ;;
         --match) values='text' ;;
         --exit-code) values='text' ;;
         --src) values='dir' ;;
         --sections) values='text' ;;
         --log-level) values='text' ;;
+        --disk) values='text' ;;
+        --memory) values='text' ;;
+        --at-limit) values='kill pause lift interrupt' ;;
+        --memory-by) values='cgroup watch data' ;;
+        --gpu-free) values='text' ;;
+        --gpu-by) values='hold share' ;;
+        --ranks) values='text' ;;
+        --slow-motion) values='text' ;;
         --who-calls) values='text' ;;
+        --srun) values='text' ;;
         --env) values='text' ;;
         --name) values='text' ;;
         --unsaved) values='ask warn refuse off' ;;
@@ -152,7 +253,7 @@ _rl() {
         esac
         ;;
     bisect)
-        options='-h --help --good --bad --release --deps --set --here --keep -j --jobs --timeout --match --env --build --build-timeout --rebuild --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --no-fork --resume --undo --log --json --color --'
+        options='-h --help --good --bad --release --deps --set --here --keep -j --jobs --slurm --srun --timeout --hang --match --env --build --build-timeout --rebuild --with --never-fails-before --always-fails-after --always-fails-before --never-fails-after --ends --confirm --confidence --budget --no-prior --no-repair --no-fork --resume --undo --log --json --color --'
         if [[ $cur != -* && ${COMP_WORDS[COMP_CWORD-2]} == --set ]]; then values=sets; fi
         case $prev in
         --good) values='text' ;;
@@ -162,7 +263,9 @@ _rl() {
         --set) values='sets' ;;
         --keep) values='text' ;;
         -j|--jobs) values='text' ;;
+        --srun) values='text' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
         --match) values='text' ;;
         --env) values='text' ;;
         --build) values='command' ;;
@@ -177,7 +280,7 @@ _rl() {
         esac
         ;;
     sweep)
-        options='-h --help -s --set --seed --env --arg --pair --pairwise --limit -n --times -j --jobs --timeout --match --budget --resume --undo --log --tell-apart --json --color --'
+        options='-h --help -s --set --seed --env --arg --pair --pairwise --limit -n --times -j --jobs --slurm --srun --timeout --hang --match --budget --resume --undo --log --tell-apart --json --color --'
         case $prev in
         -s|--set) values='sets' ;;
         --seed) values='text' ;;
@@ -187,7 +290,9 @@ _rl() {
         --limit) values='text' ;;
         -n|--times) values='text' ;;
         -j|--jobs) values='text' ;;
+        --srun) values='text' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
         --match) values='text' ;;
         --budget) values='text' ;;
         --undo) values='text' ;;
@@ -195,14 +300,17 @@ _rl() {
         esac
         ;;
     grow)
-        options='-h --help -j --jobs --at --memory --time --step --linear --doubling --timeout --match --env --budget --resume --undo --log --json --color --'
+        options='-h --help -j --jobs --slurm --srun --at --memory --disk --time --step --linear --doubling --timeout --hang --match --env --budget --resume --undo --log --json --color --'
         case $prev in
         -j|--jobs) values='text' ;;
+        --srun) values='text' ;;
         --at) values='text' ;;
         --memory) values='text' ;;
+        --disk) values='text' ;;
         --time) values='text' ;;
         --step) values='text' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
         --match) values='text' ;;
         --env) values='text' ;;
         --budget) values='text' ;;
@@ -211,7 +319,7 @@ _rl() {
         esac
         ;;
     shrink)
-        options='-h --help --args --env --steps --set --trial --stdin --keep -o --output --bundle --match --exit-code --also -j --jobs --timeout --memory --fresh --budget --resume --log --json --color'
+        options='-h --help --args --env --steps --set --trial --stdin --keep -o --output --bundle --match --exit-code --also -j --jobs --slurm --srun --timeout --hang --memory --fresh --budget --resume --log --json --color'
         case $prev in
         --set) values='sets' ;;
         --trial) values='text' ;;
@@ -222,8 +330,43 @@ _rl() {
         --exit-code) values='text' ;;
         --also) values='command' ;;
         -j|--jobs) values='text' ;;
+        --srun) values='text' ;;
         --timeout) values='text' ;;
+        --hang) values='text' ;;
         --memory) values='text' ;;
+        --budget) values='text' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    repeat)
+        options='-h --help -j --jobs --slurm --srun --until-fail --perturb --no-forks --timeout --hang --match --env --budget --resume --undo --log --json --color'
+        words='@good @bad'
+        case $prev in
+        -j|--jobs) values='text' ;;
+        --srun) values='text' ;;
+        --perturb) values='text' ;;
+        --timeout) values='text' ;;
+        --hang) values='text' ;;
+        --match) values='text' ;;
+        --env) values='text' ;;
+        --budget) values='text' ;;
+        --undo) values='text' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    race)
+        options='-h --help --seed -n --times --from --at --in --all -j --jobs --slurm --srun --timeout --match --env --budget --resume --log --json --color'
+        case $prev in
+        --seed) values='text' ;;
+        -n|--times) values='text' ;;
+        --from) values='text' ;;
+        --at) values='here any both' ;;
+        --in) values='file' ;;
+        -j|--jobs) values='text' ;;
+        --srun) values='text' ;;
+        --timeout) values='text' ;;
+        --match) values='text' ;;
+        --env) values='text' ;;
         --budget) values='text' ;;
         --color) values='auto always never' ;;
         esac
@@ -287,6 +430,44 @@ _rl() {
         --python) values='file' ;;
         esac
         ;;
+    watch)
+        options='-h --help --match --user --trial --cmd --every --times --until-end --each --sort --gpu --disk --tmux --json --color'
+        case $prev in
+        --match) values='text' ;;
+        --user) values='text' ;;
+        --trial) values='text' ;;
+        --cmd) values='text' ;;
+        --every) values='text' ;;
+        --times) values='text' ;;
+        --sort) values='text' ;;
+        --disk) values='file' ;;
+        --color) values='auto always never' ;;
+        esac
+        ;;
+    squeeze)
+        options='-h --help --disk --keep --memory --at-limit --memory-by --track-memory --gpu-free --gpu-by --env -q --quiet --json --color --leave --gpu --gpu-leave --for --force'
+        words='hold'
+        case $prev in
+        --disk) values='text' ;;
+        --memory) values='text' ;;
+        --at-limit) values='kill pause lift interrupt' ;;
+        --memory-by) values='cgroup watch data' ;;
+        --gpu-free) values='text' ;;
+        --gpu-by) values='hold share' ;;
+        --env) values='text' ;;
+        --color) values='auto always never' ;;
+        --leave) values='text' ;;
+        --gpu) values='text' ;;
+        --gpu-leave) values='text' ;;
+        --for) values='text' ;;
+        esac
+        ;;
+    alloc)
+        options='-h --help --release --while-here --dry-run -q --quiet --json --color'
+        case $prev in
+        --color) values='auto always never' ;;
+        esac
+        ;;
     log)
         options='-h --help -n --all --set --verdict --signature --since --text --command --searches --reverse --json --color'
         case $prev in
@@ -301,7 +482,7 @@ _rl() {
         esac
         ;;
     show)
-        options='-h --help --output --follow --stream --sections --log --times --code --env --json --color'
+        options='-h --help --output --follow --stream --sections --blame --log --times --code --env --json --color'
         words='@good @bad'
         _rl_searches
         case $prev in

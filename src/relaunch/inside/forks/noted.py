@@ -57,6 +57,8 @@ def modules(tops: tuple[str, ...]) -> list[tuple[str, str, str]]:
 def _kind(name: str, module: Any, places: Places) -> tuple[str, str]:
     try:
         spec, file = module.__spec__, getattr(module, "__file__", None)
+        if isinstance(file, str) and not os.path.isabs(file) and not os.path.exists(file):
+            return KNOWN, ""  # made by code, with a name instead of a file: torch.ops
         files = [file] if isinstance(file, str) else [*map(str, getattr(module, "__path__", ()))]
         if any(places.is_own(os.path.dirname(one) if file else one) for one in files):
             return OWN, str(file or "")

@@ -30,6 +30,10 @@ def begin(path: str) -> None:
     if os.getppid() != spec["parent"]:
         return  # a program that starts others, of which we are one
     if spec["at"] != "start":
+        if spec["race"]:
+            from relaunch.inside.race import begin as race
+
+            race.prepare(spec["roots"])
         os.close(spec["heard"])
         spec["had"] = ready.opened()
         Opening(spec).watch()

@@ -1,8 +1,9 @@
 """Forks the program that is held, once for each order; who orders sees how that ended.
 
 An order is a letter, the length of what follows, and that: `F` forks, with the words of the command
-where they change; `K` ends what runs. Answers are made likewise: `R` ready, `N` cannot be held, `E`
-ended, with its status. It ends when its parent does, and a fork when it does.
+where they change, or with a schedule of its threads; `K` ends what runs. Answers are made likewise:
+`R` ready, `N` cannot be held, `E` ended, with its status. It ends when its parent does, and a fork
+when it does.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ _ALIKE = ("/dev/null", "/dev/urandom", "/dev/random")
 def at_start(spec: dict[str, Any]) -> None:
     """Import the libraries of the program, and serve; comes back in forks."""
     own = (*ready.opened(), spec["link"])
+    if spec["race"]:
+        from relaunch.inside.race import begin
+
+        begin.prepare(spec["roots"])
     libraries = ready.Libraries(spec)
     try:
         why = libraries.load()
@@ -43,6 +48,8 @@ def at_start(spec: dict[str, Any]) -> None:
     serving.serve(check=_Now(libraries.stale))
     ready.renew_random()
     libraries.forget_own()
+    if spec["race"]:
+        begin.start(serving.order)
 
 
 def at_opening(spec: dict[str, Any]) -> None:
@@ -54,9 +61,14 @@ def at_opening(spec: dict[str, Any]) -> None:
     files = Files(spec["had"])
     why = why or files.why or _other_processes() or ready.native_threads()
     states = _random_states()
-    Serving(spec, why, modules=len(sys.modules), took_s=0.0, when=began).serve()
+    serving = Serving(spec, why, modules=len(sys.modules), took_s=0.0, when=began)
+    serving.serve()
     files.renew()
     _set_random(states)
+    if spec["race"]:
+        from relaunch.inside.race import begin
+
+        begin.start(serving.order)
 
 
 def _import_rest(spec: dict[str, Any]) -> str:
@@ -90,6 +102,8 @@ class Serving:
         """Say that it is ready, or why not, and end then."""
         self._spec = spec
         self._link: int = spec["link"]
+        self.order: dict[str, Any] = {}
+        """What a fork was told besides its words: the order of its threads."""
         self._die = _prctl()
         for stream in (sys.stdout, sys.stderr):
             if why and stream is not None:
@@ -142,8 +156,11 @@ class Serving:
             os._exit(1)
         if words:
             new = marshal.loads(words)
-            sys.argv[1:] = new
-            sys.orig_argv[len(sys.orig_argv) - self._spec["words"] :] = new
+            if isinstance(new, dict):
+                self.order = new
+            else:
+                sys.argv[1:] = new
+                sys.orig_argv[len(sys.orig_argv) - self._spec["words"] :] = new
         if self._spec["stdin"]:
             fd = os.open(self._spec["stdin"], os.O_RDONLY)
             os.dup2(fd, 0)

@@ -48,9 +48,16 @@ def payload(
     library = to or at_hand()
     if shape is None and kind == "adversarial" and not mark:
         return {name: turned(one, library) if isinstance(one, Array) else one
-                for name, one in adversarial(dtype_of(dtype or DEFAULT).name).items()}  # fmt: skip
+                for name, one in _adversarial_for(library, dtype).items()}  # fmt: skip
     sizes, element = _sizes(shape, dtype)
     return turned(made(sizes, element, kind, seed=seed, sentinel=mark), library)
+
+
+def _adversarial_for(library: str, dtype: Any) -> dict[str, Any]:
+    whole = "int64"
+    if library == "jax" and not _imported("jax").config.jax_enable_x64:
+        whole = "int32"
+    return adversarial(dtype_of(dtype or DEFAULT).name, whole)
 
 
 def _sizes(shape: Sequence[int] | int | str | None, dtype: Any) -> tuple[tuple[int, ...], Any]:
@@ -64,7 +71,7 @@ def _sizes(shape: Sequence[int] | int | str | None, dtype: Any) -> tuple[tuple[i
     return sizes, element
 
 
-def adversarial(dtype: str = DEFAULT) -> dict[str, Any]:
+def adversarial(dtype: str = DEFAULT, whole: str = "int64") -> dict[str, Any]:
     """Return what to try when no shape is given: edges, none, one, and texts."""
     one = dtype_of(dtype)
     edges = len((one.part if one.family == "complex" else one).edges())
@@ -73,7 +80,7 @@ def adversarial(dtype: str = DEFAULT) -> dict[str, Any]:
         "empty": made((0, 3), one, "count"),
         "scalar": made((), one, "count"),
         "many_dimensions": made((1,) * 8, one, "count"),
-        "integers": made((6,), dtype_of("int64"), "adversarial"),
+        "integers": made((6,), dtype_of(whole), "adversarial"),
         "strings": list(STRINGS),
     }
 
@@ -158,7 +165,11 @@ def _numpy(array: Array) -> Any:
 
 
 def _jax(array: Array) -> Any:
-    return _imported("jax.numpy").asarray(_numpy(array))
+    new = _imported("jax.numpy").asarray(_numpy(array))
+    if str(new.dtype) != array.dtype.name:  # other values too: the greatest int64 becomes -1
+        said = f"jax makes {new.dtype} of {array.dtype.name}"
+        raise ValueError(f"{said}: jax.config.update('jax_enable_x64', True)")
+    return new
 
 
 def _imported(name: str) -> Any:

@@ -6,7 +6,7 @@ import _ast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 ONLY_AST = 0x400
@@ -117,14 +117,28 @@ def find_beginning(tree: Any) -> list[Place]:
     return [Place(tree.body, 0)]
 
 
-def find_function(tree: Any, name: str, *, after: bool) -> list[Place]:
+def by_name(tree: Any) -> dict[str, list[Any]]:
+    """Return the functions by their qualified names: one may be defined twice, as by `if`, `else`.
+
+    To go through a tree takes long: who looks for many names does it once.
+    """
+    found: dict[str, list[Any]] = {}
+    for name, node in functions(tree):
+        found.setdefault(name, []).append(node)
+    return found
+
+
+def named(known: Mapping[str, list[Any]], name: str) -> list[Any]:
+    """Return the functions of this name; raises NoPlace, which says what there is instead."""
+    if name not in known:
+        raise NoPlace(f"no function `{name}`", _near_names(name, [*known]))
+    return known[name]
+
+
+def find_function(known: Mapping[str, list[Any]], name: str, *, after: bool) -> list[Place]:
     """Return where a probe of a function goes: its entry, or every way out but an exception."""
-    found = [node for qualified, node in functions(tree) if qualified == name]
-    if not found:
-        names = [qualified for qualified, _ in functions(tree)]
-        raise NoPlace(f"no function `{name}`", _near_names(name, names))
     places = []
-    for node in found:  # one name may be defined twice, as by `if` and `else`
+    for node in named(known, name):
         places += find_returns(node) if after else [entry(node)]
     return places
 

@@ -62,6 +62,14 @@ def post_mortem(error: BaseException, folder: str) -> None:
         debugger.interaction(None, error if sys.version_info >= (3, 13) else tb)
 
 
+def show_frame(frame: FrameType, folder: str) -> bool:
+    """Open the debugger at a frame, which may be of another thread; tell whether to end."""
+    with Terminal(folder) as terminal:
+        debugger = terminal.debugger()
+        _interact(debugger, frame, None)
+        return bool(getattr(debugger, "quitting", False))
+
+
 def _interact(debugger: Any, frame: FrameType, tb: Any) -> None:
     debugger.reset()
     debugger.botframe = _bottom(frame)

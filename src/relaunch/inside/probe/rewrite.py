@@ -42,16 +42,17 @@ def inject(tree: Any, probes: Sequence[tuple[int, Mapping[str, Any]]]) -> Placed
     found: dict[int, tuple[list[Any], dict[int, list[tuple[int, Any, bool]]]]] = {}
     _look_at_shapes(tree, [one for one in probes if one[1]["kind"] == "shapes"], placed)
     sections: list[tuple[int, spans.Span]] = []
+    known = lines.by_name(tree) if any(probe.get("function") for _, probe in probes) else {}
     for number, probe in probes:
         if number in placed.lines:
             continue
         try:
             if probe["kind"] == "section":
-                covered = spans.find_spans(tree, probe)
+                covered = spans.find_spans(tree, known, probe)
                 placed.lines[number] = [span.line for span in covered]
                 sections += [(number, span) for span in covered]
                 continue
-            places = find(tree, probe)
+            places = _find(tree, known, probe)
         except lines.NoPlace as error:
             placed.refused[number] = error.why
             continue
@@ -74,13 +75,13 @@ def _look_at_shapes(tree: Any, asked: list[tuple[int, Mapping[str, Any]]], place
         placed.lines.update((number, at) for number, _ in asked)
 
 
-def find(tree: Any, probe: Mapping[str, Any]) -> list[lines.Place]:
+def _find(tree: Any, known: Mapping[str, list[Any]], probe: Mapping[str, Any]) -> list[lines.Place]:
     """Return the places of one probe; raises NoPlace."""
     after = bool(probe.get("after"))
     if not probe.get("function") and not probe["line"]:
         return lines.find_beginning(tree)
     if probe.get("function"):
-        return lines.find_function(tree, probe["function"], after=after)
+        return lines.find_function(known, probe["function"], after=after)
     return lines.find_line(tree, probe["line"], after=after)
 
 

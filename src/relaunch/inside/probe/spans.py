@@ -36,18 +36,11 @@ class Span:
         return lines.first_line(self.statements[0])
 
 
-def find_spans(tree: Any, probe: Mapping[str, Any]) -> list[Span]:
+def find_spans(tree: Any, known: Mapping[str, list[Any]], probe: Mapping[str, Any]) -> list[Span]:
     """Return what a section covers: a range of lines, or a function; raises NoPlace."""
     if probe.get("function"):
-        return find_functions(tree, probe["function"])
+        return [_body(node) for node in lines.named(known, probe["function"])]
     return [find_range(tree, probe["line"], probe["end"])]
-
-
-def find_functions(tree: Any, name: str) -> list[Span]:
-    """Return the bodies of all functions of this name."""
-    lines.find_function(tree, name, after=False)  # says what there is instead
-    found = [node for qualified, node in lines.functions(tree) if qualified == name]
-    return [_body(node) for node in found]
 
 
 def _body(function: Any) -> Span:

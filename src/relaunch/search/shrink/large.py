@@ -7,7 +7,6 @@ that the memory stays the same, and the time grows with what is kept.
 from __future__ import annotations
 
 import os
-import weakref
 from functools import cached_property
 from hashlib import blake2b
 
@@ -106,10 +105,6 @@ class Large:
             how=self.how,
         )
         return less if less.bytes > SMALL else self._small(less.content())
-
-    def own(self, path: str) -> None:
-        """Remove a file of ours when nothing of it is needed any more."""
-        weakref.finalize(self.source, _remove, path)
 
     def content(self) -> builtins.bytes:
         """Return what is kept."""
@@ -222,11 +217,6 @@ def _within(
                 first = found.pop()[0]
             found.append((first, last))
     return found
-
-
-def _remove(path: str) -> None:
-    if os.path.exists(path):
-        os.unlink(path)
 
 
 def _copy(source: int, target: int, start: int, end: int) -> None:

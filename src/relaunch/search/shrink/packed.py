@@ -7,6 +7,8 @@ import gzip
 import lzma
 import os
 import shutil
+import sys
+import zlib
 from hashlib import blake2b
 from importlib import import_module
 from typing import cast
@@ -18,11 +20,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import builtins
     from collections.abc import Sequence
-    from typing import IO, Any
+    from typing import IO, Any, Self
 
     from relaunch.search.shrink.model import Model, Pass
 
 _MARKS = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zst"))
+
+
+UNPACKED = ".unpacked"
+"""Behind the name of a file, while it is not packed yet."""
 
 
 def kind_of(first: bytes) -> str:
@@ -33,9 +39,53 @@ def kind_of(first: bytes) -> str:
 def opened(path: str, kind: str) -> IO[bytes]:
     """Open a compressed file to read what is in it."""
     if kind == "zst":
-        found: IO[bytes] = _zstd().open(path, "rb")
-        return found
+        return cast("IO[bytes]", _Frames(path))
     return cast("IO[bytes]", {"gz": gzip, "bz2": bz2, "xz": lzma}[kind].open(path, "rb"))
+
+
+def is_damaged(error: Exception) -> bool:
+    """Tell whether it says that a compressed file is cut or damaged, and not that it is unread."""
+    if isinstance(error, OSError):
+        return error.errno is None  # gzip and bz2 say so: the system always has a number
+    zstandard = sys.modules.get("zstandard")
+    kinds = (EOFError, zlib.error, lzma.LZMAError)
+    return isinstance(error, kinds if zstandard is None else (*kinds, zstandard.ZstdError))
+
+
+class _Frames:
+    """What is in a zst file, frame after frame; EOFError if the last one is cut.
+
+    The reader of zstandard ends after the first frame, and takes a cut one for whole.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._new = _zstd().ZstdDecompressor().decompressobj
+        self._file = open(path, "rb")  # noqa: SIM115  # closed by who has us
+        self._frame: Any = None
+        self._ready = bytearray()
+
+    def read(self, size: int) -> bytes:
+        while len(self._ready) < size:
+            data = self._file.read(1 << 17)
+            if not data:
+                if self._frame is not None:
+                    raise EOFError("the last frame is cut")
+                break
+            while data:
+                self._frame = self._frame or self._new()
+                self._ready += self._frame.decompress(data)
+                data = b""
+                if self._frame.eof:
+                    data, self._frame = self._frame.unused_data, None
+        found = bytes(self._ready[:size])
+        del self._ready[:size]
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
 
 def _pack(source: IO[bytes], target: IO[bytes], kind: str) -> None:
@@ -91,7 +141,7 @@ class Packed:
 
     def write(self, path: str) -> None:
         """Write it, then pack it."""
-        plain = f"{path}.unpacked"
+        plain = f"{path}{UNPACKED}"
         self.inner.write(plain)
         try:
             with open(plain, "rb") as source, open(path, "xb") as target:

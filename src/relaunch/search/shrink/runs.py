@@ -105,10 +105,12 @@ class InRow:
 
 
 def said(name: str, cursor: Pieces) -> str:
-    """Return which units go: `records 12-400 of 8,192`."""
+    """Return which units go: `records 12-400 of 8,192`, `line 3 of 9`."""
     words = []
     for low, high in cursor.drops:
         words.append(f"{low + 1:,}" if high == low + 1 else f"{low + 1:,}-{high:,}")
     if cursor.dropped == cursor.n:
         return f"any {name}"
+    if cursor.dropped == 1:
+        name = name.removesuffix("s")
     return f"{name} {' and '.join(words)} of {cursor.n:,}"

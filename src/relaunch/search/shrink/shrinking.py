@@ -101,6 +101,12 @@ class Shrinking:
         self, parts: Mapping[str, Model], *, known: Mapping[bytes, bool] | None = None
     ) -> None:
         """Take the payload that fails, and the answers of a search that was interrupted."""
+        self.begin_anew(parts, known)
+
+    def begin_anew(
+        self, parts: Mapping[str, Model], known: Mapping[bytes, bool] | None = None
+    ) -> None:
+        """Forget the way so far: it is gone again as far as the answers lead."""
         self.known: dict[bytes, bool] = dict(known or {})
         self.accepted: list[Attempt] = []
         """The steps so far, each with all parts: one can go back to any (`reject_since`)."""

@@ -1,33 +1,31 @@
-"""A whole bisection: both ends, the line of first parents, then inside the merge it names."""
+"""A whole bisection: both ends, the line of first parents, then inside the merge it names.
+
+Where all commits are alike and there are merges, the whole graph is searched at once.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 
-from relaunch.errors import UsageError
-from relaunch.history.line import dag, first_parents, inside_merge, sides_of, touched
+from relaunch.history.line import brought_by, dag, first_parents, inside_merge, sides_of, touched
 from relaunch.history.prior import BY_THE_MERGE, weights, weights_on_line
 from relaunch.history.repository import open_repository
 from relaunch.history.revision import resolve
 from relaunch.journal import searches
+from relaunch.search.graph import GraphSearch
 from relaunch.search.line import Side
-from relaunch.session.bisect.build import MOST_BYTES, Build
-from relaunch.session.bisect.crew import Crew
 from relaunch.session.bisect.driver import Driver, Misled
-from relaunch.session.bisect.forks import Forks
+from relaunch.session.bisect.graph import graph_of
 from relaunch.session.bisect.hunt import Hunt, NotReproduced
-from relaunch.session.bisect.oracle import Oracle
+from relaunch.session.bisect.probing import Probing, overlay_of
 from relaunch.session.bisect.rebuild import Used, used_by
 from relaunch.session.bisect.remembered import KIND, request_json
-from relaunch.session.bisect.repair import PLAIN, Ladder
+from relaunch.session.bisect.repair import PLAIN
 from relaunch.session.bisect.told import Began, Found
 from relaunch.session.bisect.weigh import Did, Weigher, kept_files, kept_lines, kept_weights
 from relaunch.session.sitting import Stopped
-from relaunch.trial.place.builds import Builds
-from relaunch.trial.place.checkout import open_checkout, sweep
-from relaunch.trial.place.doubts import interpreter
+from relaunch.session.taken_up import take_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,13 +37,13 @@ if TYPE_CHECKING:
     from relaunch.session.bisect.crew import Launcher
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.project import Project
-    from relaunch.trial.launch.forks import Fork
-    from relaunch.trial.place.checkout import Checkout
 
-_INSTALL_S = 600.0
-"""What making one environment may take."""
-_MOST_ISLANDS = 6
-"""Of a mended program: so many failures that came and went are looked behind."""
+_MOST_ERAS = 6
+"""Of a mended program: so many ways to fail, one after the other, are looked behind."""
+_LOOKS = 6
+"""So many commits of an era are looked at, to tell it from failures that come and go."""
+_MOST_IN_GRAPH = 10_000
+"""Commits: what each is built upon is kept for all of them at once."""
 _FEW = 8
 """In a range of fewer commits nothing is won by weighing them."""
 
@@ -78,16 +76,18 @@ class Bisection:
         names = (request.good, request.bad)
         self.line = first_parents(self.repo, self.old, self.new, called=names)
         self.commits: dict[str, Commit] = {one.id: one for one in self.line.commits}
-        overlay = self._overlay()
-        self.book = searches.take_up(project.home.journal, self._start, resume)
-        self.oracle = self._oracle(overlay)
-        self.driver = Driver(
+        overlay = overlay_of(self.repo, request)
+        self.book = take_up(project.home.journal, self._start, resume)
+        self._probing = Probing(
+            project, request, self.repo, self.book, overlay=overlay, when=self._when
+        )
+        self.driver: Driver = Driver(
             request,
             self.book,
-            launcher=launcher or self._crew,
+            launcher=launcher or (lambda: self._probing.crew(self.driver)),
             describe=self._describe,
             tell=tell,
-            may_fork=launcher is None and self._may_fork,
+            may_fork=launcher is None and self._probing.may_fork,
         )
 
     def _start(self) -> dict[str, Any]:
@@ -102,6 +102,12 @@ class Bisection:
         known = self.commits.get(commit)
         return (f"{known.short} {known.day}", known.subject) if known else (commit[:10], "")
 
+    def _when(self, commit: str) -> float:
+        if commit in self.commits:
+            return self.commits[commit].when
+        out = self.repo.try_git("show", "-s", "--format=%ct", commit, "--").text.strip()
+        return float(out) if out.isdecimal() else time.time()
+
     # --- the steps
 
     def run(self) -> Found:
@@ -112,7 +118,7 @@ class Bisection:
         is_over = False
         try:
             with self.driver:
-                self.driver.last_resort = self._allow_other_pythons
+                self.driver.last_resort = self._probing.allow_other_pythons
                 found = self._finish(self._searched(ends))
             is_over = not found.stopped
             return found
@@ -122,9 +128,9 @@ class Bisection:
             is_over = True
             raise
         finally:
-            sweep(self._checkouts)
+            self._probing.sweep()
             if is_over:
-                self._builds.remove()
+                self._probing.remove_builds()
 
     def _searched(self, names: tuple[str, str]) -> Found:
         """Run both ends, and search between them for what they show."""
@@ -133,8 +139,8 @@ class Bisection:
             self.driver.traced = frozenset(ends)
         while True:
             hunt = self.driver.run_ends(*ends, names)
-            self.oracle.ladder.hunted = hunt
-            self._allow_other_pythons()
+            self._probing.oracle.ladder.hunted = hunt
+            self._probing.allow_other_pythons()
             try:
                 return self._search(hunt)
             except Misled:
@@ -153,11 +159,61 @@ class Bisection:
         return (f"only commits are searched, not your changes to {some}",)
 
     def _search(self, hunt: Hunt) -> Found:
+        found = self._in_graph(hunt) if self._is_graph(hunt) else None
+        return found or self._on_lines(hunt)
+
+    def _is_graph(self, hunt: Hunt) -> bool:
+        """Whether all that lies between the ends is searched at once, merges and their sides."""
+        if self.request.prior or hunt.is_reversed or not self.driver.rates(hunt).steady:
+            return False
+        return any(len(one.parents) > 1 for one in self.line.commits)
+
+    def _in_graph(self, hunt: Hunt) -> Found | None:
+        """Search the whole graph; None if the program is not steady, or there is too much of it."""
+        commits = dag(self.repo, self.old, self.new)
+        if len(commits) > _MOST_IN_GRAPH:
+            return None
+        self.commits.update(commits)
+        graph = graph_of(self.line.start, commits)
+        main = {one.id for one in self.line.commits}
+        search, stopped = self.driver.search(
+            hunt,
+            graph.ids,
+            lambda: GraphSearch(
+                graph.parents,
+                ruled_out=graph.ruled_out,
+                main=[at for at, commit in enumerate(graph.ids) if commit in main],
+                confidence=self.request.confidence,
+                confirmations=self.request.confirm,
+            ),
+        )
+        answer = search.answer()
+        if not answer.is_steady:
+            return None
+        suspects = tuple((commits[graph.ids[one.place]], one.chance) for one in answer.suspects)
+        first = suspects[0][0]
+        parent = (*first.parents, self.line.start)[0]
+        return Found(
+            answer=answer,
+            suspects=suspects,
+            hunt=hunt,
+            parent=parent,
+            stopped=stopped,
+            with_it=self.driver.seen.shown(hunt, first.id, Side.NEW),
+            without_it=self.driver.seen.shown(hunt, parent, Side.OLD),
+            merged_by=tuple(brought_by(commits, self.new, first.id)) if len(suspects) == 1 else (),
+        )
+
+    def _on_lines(self, hunt: Hunt) -> Found:
+        """Search the line of first parents, and then inside the merge that it names."""
         line = self.line.commits
-        prior = self._prior(self.line.start, line)
+        prior = self._prior(hunt, self.line.start, line)
         found = self._on_line(hunt, self.line.start, line, prior)
         if hunt.is_reversed:
-            found = self._first_mended(hunt, found)
+            try:
+                found = self._strictly(hunt) if found.stopped else self._first_mended(hunt, found)
+            except Stopped:
+                found = self._strictly(hunt)
         merges: list[Commit] = []
         while found.is_found and not found.stopped and len(found.suspects[0][0].parents) > 1:
             merges.append(found.suspects[0][0])
@@ -174,25 +230,58 @@ class Bisection:
         """Make sure that it was not mended before, and only hidden by another failure since.
 
         Before the answer it failed: if not in the way that is hunted, look since when it fails
-        so. Where it passed before that, what mended it is further down.
+        so, and whether it does all the time since then. Where it passed before or meanwhile, such
+        failures come and go: then only what fails as hunted tells that it was not mended yet.
         """
         start, line = self.line.start, self.line.commits
         ids = [start, *(commit.id for commit in line)]
         end = ids.index(found.parent)
-        for _ in range(_MOST_ISLANDS):
+        for _ in range(_MOST_ERAS):
             last = self.driver.seen.shown(hunt, ids[end], Side.OLD)
             if not found.is_found or last is None or last.signature is None or hunt.is_it(last):
                 return found
             onset = Hunt(failure=last.signature, is_onset=True)
-            since = self._on_line(onset, start, line[:end], [1.0] * end)
-            if not since.is_found:
-                return _cut_short(found, since.stopped) if since.stopped else found
-            end = ids.index(since.parent)
-            if self.driver.seen.shown(hunt, since.parent, Side.NEW) is not None:
-                prior = kept_weights(self.book, len(line)) or [1.0] * len(line)
-                found = self._on_line(hunt, start, line[:end], prior[:end])
-                end = ids.index(found.parent)
-        return found
+            low = max(at for at in range(end) if self._is_seen_without(onset, ids[at]))
+            # What comes and goes is rather short.
+            near = [1.0 / (end - at) for at in range(low, end)]
+            since = self._on_line(onset, ids[low], line[low:end], near)
+            if since.stopped or not since.is_found:
+                break
+            before = ids.index(since.parent)
+            if self._comes_and_goes(hunt, onset, ids, (before, end)):
+                break
+            end = before
+        return self._strictly(hunt)
+
+    def _strictly(self, hunt: Hunt) -> Found:
+        """Search below what passes for the last that fails as hunted; other failures hide it.
+
+        When it was stopped, nothing more is run: this is what is known.
+        """
+        start, line = self.line.start, self.line.commits
+        prior = kept_weights(self.book, len(line)) or [1.0] * len(line)
+        shown = self.driver.seen.shown
+        end = next(at for at, one in enumerate(line, 1) if shown(hunt, one.id, Side.NEW))
+        return self._on_line(hunt.but(is_strict=True), start, line[:end], prior[:end])
+
+    def _is_seen_without(self, onset: Hunt, commit: str) -> bool:
+        """Tell whether a commit was run and did not fail in that way."""
+        return self.driver.seen.shown(onset, commit, Side.OLD) is not None
+
+    def _comes_and_goes(
+        self, hunt: Hunt, onset: Hunt, ids: Sequence[str], between: tuple[int, int]
+    ) -> bool:
+        """Look whether a failure is one era from one commit to another, by a few between them."""
+        first, last = between
+        if self.driver.seen.shown(hunt, ids[first], Side.NEW) is not None:
+            return True
+        inner = range(first + 1, last)
+        some = {inner[len(inner) * number // _LOOKS] for number in range(_LOOKS) if inner}
+        for at in sorted(some, reverse=True):
+            self.driver.probe_once(hunt, ids[at])
+            if self._is_seen_without(onset, ids[at]):
+                return True
+        return False
 
     def _inside(self, hunt: Hunt, merges: list[Commit]) -> Found | None:
         """Look for the change among the commits that a merge brought in; None: it is the merge.
@@ -253,7 +342,7 @@ class Bisection:
             without_it=self.driver.seen.shown(hunt, parent, Side.OLD),
         )
 
-    def _prior(self, start: str, line: Sequence[Commit]) -> list[float]:
+    def _prior(self, hunt: Hunt, start: str, line: Sequence[Commit]) -> list[float]:
         """Weigh the commits by what they touched, and have what runs weighed beside the probes."""
         sides = self._sides(start, line)
         if not self.request.prior:
@@ -266,7 +355,9 @@ class Bisection:
             return known
         did = Did(touched=touched(self.repo, start, line[-1].id, sides=bool(sides)), sides=sides)
         if self._is_weighed:
-            self.driver.weigher = Weigher(self.repo, (start, line), did, self.book)
+            self.driver.weigher = Weigher(
+                self.repo, (start, line), did, self.book, is_reversed=hunt.is_reversed
+            )
         return weights_on_line(line, sides, did.touched, {}, {}, ())
 
     def _sides(self, start: str, line: Sequence[Commit]) -> dict[str, list[Commit]]:
@@ -285,116 +376,6 @@ class Bisection:
             seconds=driver.sitting.spent_s,
             others=driver.seen.others(found.hunt),
         )
-
-    # --- what runs the probes
-
-    @property
-    def _checkouts(self) -> str:
-        return os.path.join(self.project.home.journal, "checkouts")
-
-    @property
-    def _builds(self) -> Builds:
-        return Builds(os.path.join(self.book.path, "builds"), MOST_BYTES)
-
-    def _crew(self) -> Crew:
-        sweep(self._checkouts)  # what a killed search left
-        self._builds.begin()
-        return Crew(
-            self._probe,
-            place=lambda: open_checkout(self._checkouts, self.repo.top),
-            doing=self.driver.tell_preparing,
-            learnt=lambda one: self.oracle.ladder.learn(one.needs, one.rung, one.extra),
-            jobs=max(1, self.request.jobs),
-            outputs=os.path.join(self.book.path, "probes"),
-            forks=Forks(os.path.join(self.book.path, "forks"), self.repo.top)
-            if self._may_fork
-            else None,
-        )
-
-    @property
-    def _may_fork(self) -> bool:
-        """Whether probes may begin with their imports done: the answer is then run afresh."""
-        request = self.request
-        is_rare = (
-            request.never_fails_before
-            or request.always_fails_after
-            or request.always_fails_before
-            or request.never_fails_after
-            or request.ends > 1
-        )
-        return request.fork and request.confirm > 0 and not is_rare and sys.platform == "linux"
-
-    def _probe(
-        self,
-        checkout: Checkout,
-        commit: str,
-        folder: str,
-        marker: str,
-        fork: Fork | None = None,
-        is_noted: bool = False,
-    ) -> bytes:
-        is_traced = self.driver.is_to_trace(commit)
-        oracle = self.oracle.but(fork=fork, is_noted=is_noted, is_traced=is_traced)
-        return oracle.probe(checkout, commit, folder, marker)
-
-    def _allow_other_pythons(self) -> None:
-        self.oracle.ladder.may_change_python = True
-
-    def _overlay(self) -> dict[str, str]:
-        """Find the files that each checkout gets; UsageError for one that it cannot have."""
-        recipe = self.request.recipe
-        words = [word for word in recipe.argv if not word.startswith("-")]
-        names = [*self.repo.untracked(os.path.join(recipe.cwd, word) for word in words)]
-        found = {name: os.path.join(self.repo.top, name) for name in names}
-        found = {name: path for name, path in found.items() if os.path.isfile(path)}
-        for word in self.request.files:
-            path = os.path.join(recipe.cwd, word)
-            name = self.repo.inner(path)
-            if not name or not os.path.isfile(path):
-                raise UsageError(
-                    f"--with {word}: no file of {self.repo.top}", hint="rl bisect --with conf.yaml"
-                )
-            found[name] = os.path.join(self.repo.top, name)
-        return found
-
-    def _oracle(self, overlay: dict[str, str]) -> Oracle:
-        request = self.request
-        return Oracle(
-            recipe=request.recipe,
-            top=self.repo.top,
-            build=self._build() if request.build else None,
-            overlay=overlay,
-            redact=tuple(self.project.settings.record.redact),
-            ladder=self._ladder(),
-            repairs=request.repair,
-            when=self._when,
-        )
-
-    def _build(self) -> Build:
-        request = self.request
-        return Build(
-            line=request.build,
-            kept_in=self._builds.folder,
-            timeout_s=request.build_timeout_s,
-            always=request.rebuild,
-        )
-
-    def _ladder(self) -> Ladder:
-        recipe = self.request.recipe
-        env = {**os.environ, **recipe.env}
-        python = interpreter(recipe.argv, env, recipe.cwd) if self.request.repair else None
-        parent = os.path.join(self.project.home.journal, "environments")
-        ladder = Ladder(parent, python, env, _INSTALL_S)
-        for probe in self.book.probes():
-            if probe.get("rung") and probe.get("helped", True):
-                ladder.learn(probe["needs"], probe["rung"], probe.get("extra", ()))
-        return ladder
-
-    def _when(self, commit: str) -> float:
-        if commit in self.commits:
-            return self.commits[commit].when
-        out = self.repo.try_git("show", "-s", "--format=%ct", commit, "--").text.strip()
-        return float(out) if out.isdecimal() else time.time()
 
     # --- for the card
 
@@ -424,7 +405,7 @@ class Bisection:
         return used_by(
             last.get("rung", PLAIN),
             last.get("python", ""),
-            self.oracle.ladder.tool_pins(self.request.recipe),
+            self._probing.oracle.ladder.tool_pins(self.request.recipe),
             os.path.join(self.book.path, "environment.txt"),
         )
 

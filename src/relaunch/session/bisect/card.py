@@ -36,6 +36,8 @@ class Card(Record):
     """Of the files that the failing run executes, cut after some lines."""
     left_out: int
     """Lines of it that were cut."""
+    not_shown: tuple[str, ...]
+    """Files of the change that it leaves out: no function of theirs was seen to run."""
     environment: Used
     """What it was tested in."""
     needed: Mapping[str, int]
@@ -49,7 +51,9 @@ def card_of(
     commit = found.suspects[0][0]
     pages = links(remote_of(repo), commit.id, message(repo, commit.id))
     before, after = releases(repo, commit.id)
-    lines = _diff(repo, found.parent, commit.id, executed)
+    changed = _changed(repo, found.parent, commit.id)
+    ran = [name for name in changed if name in set(executed)]
+    lines = _diff(repo, found.parent, commit.id, ran)
     failing = found.without_it if found.hunt.is_reversed else found.with_it
     return Card(
         commit=commit,
@@ -61,6 +65,7 @@ def card_of(
         first_with=after,
         diff=tuple(lines[:_MOST_LINES]),
         left_out=max(0, len(lines) - _MOST_LINES),
+        not_shown=tuple(name for name in changed if name not in ran) if ran else (),
         environment=used,
         needed=needed,
     )
@@ -71,10 +76,13 @@ def _author(repo: Repository, commit: Commit) -> str:
     return out.text.strip() or commit.author
 
 
-def _diff(repo: Repository, parent: str, commit: str, executed: Sequence[str]) -> list[str]:
-    """Return the change, without what the failing run does not touch; all if it touches nothing."""
+def _changed(repo: Repository, parent: str, commit: str) -> list[str]:
+    out = repo.try_git("diff", "--name-only", "--no-renames", "-z", parent, commit, "--")
+    return [name for name in out.text.split("\0") if name]
+
+
+def _diff(repo: Repository, parent: str, commit: str, names: Sequence[str]) -> list[str]:
+    """Return the change of these files; all of it if none are named."""
     plain = ("diff", "--no-color", "--no-ext-diff", "--unified=2", parent, commit, "--")
-    names = repo.try_git("diff", "--name-only", "-z", parent, commit, "--").text.split("\0")
-    ran = [name for name in names if name in set(executed)]
-    out = repo.try_git(*plain, *ran)
+    out = repo.try_git(*plain, *names)
     return out.text.splitlines() if not out.code else []

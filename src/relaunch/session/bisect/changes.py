@@ -22,6 +22,7 @@ from relaunch.session.bisect.remembered import CHANGES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
 from relaunch.session.sitting import Stopped
+from relaunch.session.taken_up import take_up
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.hold import repair_sets
 
@@ -132,7 +133,7 @@ class ChangeSearch:
         self._ladder = Ladder("", python, env, INSTALL_S)
         if resume is not None:
             self._check(resume)
-        self.book = searches.take_up(project.home.journal, self._start, resume)
+        self.book = take_up(project.home.journal, self._start, resume)
         self._driver = Driver(
             request, self.book, launcher=self._crew, describe=self._describe, tell=tell
         )

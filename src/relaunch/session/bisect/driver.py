@@ -13,10 +13,11 @@ from relaunch.journal.searches import INTERRUPTED
 from relaunch.proc.interrupts import Interrupts
 from relaunch.search.line import LineSearch, Side
 from relaunch.search.posterior import Rates
-from relaunch.session.bisect.hunt import NotReproduced, hunt_of
+from relaunch.session.bisect.ends import Ends
+from relaunch.session.bisect.hunt import NotReproduced
 from relaunch.session.bisect.kept_probes import probe_json, seen_in
 from relaunch.session.bisect.sightings import Sightings, learn
-from relaunch.session.bisect.told import Learnt, Noted, Preparing, Probed, State
+from relaunch.session.bisect.told import Noted, Preparing, Probed, State
 from relaunch.session.sitting import Sitting, Stopped
 
 TYPE_CHECKING = False
@@ -27,15 +28,11 @@ if TYPE_CHECKING:
     from _typeshed import HasFileno
 
     from relaunch.journal.searches import Search
-    from relaunch.outcome import Outcome
+    from relaunch.search.strategy import Strategy
     from relaunch.session.bisect.crew import Launcher, Probe
     from relaunch.session.bisect.hunt import Hunt
     from relaunch.session.bisect.told import Event, Request
     from relaunch.session.bisect.weigh import Weigher
-
-_MOST_ENDS = 30
-"""So often an end is run that is known to fail only at times."""
-
 
 _MANY_OTHERS = 3
 """After so many other failures it is made sure that the one hunted comes when nobody looks on."""
@@ -50,7 +47,7 @@ class NothingYet(RelaunchError):
 
 
 class Contradicted(Exception):
-    """A fork and a fresh process showed different things: what forks showed is not believed."""
+    """All has to be learnt anew: forks are not believed any more, or a failure was misread."""
 
 
 class Misled(Exception):
@@ -90,12 +87,13 @@ class Driver:
         """Those whose first run is to tell which lines run: the ends, until they are known."""
         self.last_resort: Callable[[], object] = lambda: None
         """Called before ends that are outgrown are run once more, with all that may help."""
-        self._outgrown: set[str] = set()
+        self.outgrown: set[str] = set()
+        """Those that another environment may help."""
         self._interrupts = Interrupts()
         self._make_launcher = launcher
         self._launcher: Launcher | None = None
         self._describe = describe
-        self._tell = tell
+        self.tell = tell
         for probe in book.probes():
             self.forked += probe.get("forked", False)
             if probe.get("instead"):
@@ -105,8 +103,9 @@ class Driver:
             else:
                 self.seen.add(probe["commit"], seen_in(probe))
             if probe.get("outgrown"):
-                self._outgrown.add(probe["commit"])
+                self.outgrown.add(probe["commit"])
             self.runs += probe["runs"]
+            self.search_runs += probe.get("searching", False)
             self.builds += bool(probe.get("build_s"))
         self._before = self.runs
 
@@ -147,98 +146,55 @@ class Driver:
 
     def run_ends(self, old: str, new: str, names: tuple[str, str], hint: str = "") -> Hunt:
         """Run both ends, and learn from them what is hunted; `hint` is for ends that are alike."""
-        wanted = max(1, self.request.ends)
-        self._run_all([end for end in (old, new) for _ in range(self._due(end, wanted))])
-        while True:
-            ends = self._typical(old, is_new=False), self._typical(new, is_new=True)
-            try:
-                hunt = hunt_of(*ends, names, hint)
-                self._check_hunt(hunt, new if hunt.is_reversed else old, names)
-                break
-            except NotReproduced as error:
-                if self._run_untraced(old, new) or self._run_harder(old, new):
-                    continue
-                if not self._is_rare or len(self.seen[new]) >= _MOST_ENDS:
-                    self.book.finish(self._ended(refused=error.message))
-                    raise
-                self._run_all([new])
+        try:
+            hunt = Ends(self, old, new, names).learnt(hint)
+        except NotReproduced as error:
+            self.book.finish(self._ended(refused=error.message))
+            raise
         self.traced = frozenset()
-        self._tell(Learnt(hunt=hunt, old=ends[0], new=ends[1]))
         return hunt
 
     def is_to_trace(self, candidate: str) -> bool:
         """Tell whether the run of a candidate that begins now is to tell which lines run."""
         return candidate in self.traced and candidate not in self.seen
 
-    def _run_untraced(self, *ends: str) -> bool:
-        """Run those ends once more that were only looked on; says whether there are any.
-
-        It might have been the looking that made them alike.
-        """
-        self.traced = frozenset()
-        due = [end for end in ends if not self.seen.is_plain(end)]
-        for end in due:
-            self.seen.set_aside(end)
-        self._run_all(due, instead=True)
-        return bool(due)
-
     def forget_traced(self) -> None:
         """Believe only runs that nobody looked on: the next look at the ends is such a one."""
         self.seen.forget_traced()
         self.book.drop_traced()
 
-    def _run_harder(self, *ends: str) -> bool:
-        """Run those ends once more that another environment may help; says whether there are any.
-
-        What is seen then stands in the place of what was seen before.
-        """
-        due = [end for end in ends if end in self._outgrown]
-        if not due:
-            return False
-        self._outgrown.clear()
-        self.last_resort()
-        for end in due:
-            self.seen.set_aside(end)
-        self._run_all(due, instead=True)
-        return True
-
-    def _check_hunt(self, hunt: Hunt, passing: str, names: tuple[str, str]) -> None:
-        """Refuse to hunt what the end that passes showed too, before another Python helped it."""
-        if any(map(hunt.is_it, self.seen.replaced.get(passing, ()))):
-            raise NotReproduced(
-                f"both ends fail alike: {hunt.failure.title}",
-                hint=f"rl bisect --good OLDER --bad {names[1]}",
-            )
-
-    @property
-    def _is_rare(self) -> bool:
-        request = self.request
-        return request.never_fails_before or request.never_fails_after or request.ends > 1
-
-    def _due(self, end: str, wanted: int) -> int:
-        return max(0, wanted - len(self.seen.get(end, ())))
-
-    def _typical(self, candidate: str, *, is_new: bool) -> Outcome:
-        """Return the outcome that an end stands for: where it may fail at times, a failure."""
-        outcomes = [one.outcome for one in self.seen[candidate]]
-        failed = [one for one in outcomes if not one.passed]
-        passed = [one for one in outcomes if one.passed]
-        request = self.request
-        fails_at_old = request.always_fails_before or request.never_fails_after
-        if not is_new and not fails_at_old and passed and len(passed) >= len(failed):
-            return passed[0]
-        return (failed or passed)[0]
+    def run_instead(self, candidates: list[str]) -> None:
+        """Run these once more; what is seen then stands in the place of what was seen before."""
+        for one in candidates:
+            self.seen.set_aside(one)
+        self.run_all(candidates, instead=True)
 
     # --- a line
 
     def search_line(
         self, hunt: Hunt, ids: Sequence[str], prior: Sequence[float], inside: str = ""
-    ) -> tuple[LineSearch, str]:
+    ) -> tuple[Strategy, str]:
         """Search among candidates after the first, which is old; says why it was stopped."""
+
+        def begin() -> LineSearch:
+            return LineSearch(
+                prior,
+                rates=self.rates(hunt),
+                confidence=self.request.confidence,
+                confirmations=self.request.confirm,
+            )
+
+        return self.search(hunt, ids, begin, inside)
+
+    def search(
+        self, hunt: Hunt, ids: Sequence[str], begin: Callable[[], Strategy], inside: str = ""
+    ) -> tuple[Strategy, str]:
+        """Search among candidates in any way, which begins anew where what was seen was wrong."""
         places = {candidate: place for place, candidate in enumerate(ids)}
         stopped = ""
         while True:
-            search = self._begun(hunt, places, prior)
+            search = begin()
+            self.seen.teach(search, places, hunt)
             try:
                 self._await_weights(search)
                 self._drive(search, places, hunt, inside)
@@ -249,31 +205,20 @@ class Driver:
                 stopped = str(stop)
             return search, stopped
 
-    def _await_weights(self, search: LineSearch) -> None:
+    def _await_weights(self, search: Strategy) -> None:
         """Give who weighs the candidates a moment: the first runs are those that it spares."""
         until = time.monotonic() + _MOMENT * self.seen.seconds()
         while self._weigher_of(search) and (left := until - time.monotonic()) > 0.0:
             self._wait(search, left)
 
-    def _weigher_of(self, search: LineSearch | None) -> Weigher | None:
+    def _weigher_of(self, search: Strategy | None) -> Weigher | None:
         """Return who weighs the candidates of a search now, if anybody does."""
         weigher = self.weigher
         if search is None or weigher is None or not weigher.is_running:
             return None
         return weigher if weigher.size == search.size else None
 
-    def _begun(self, hunt: Hunt, places: dict[str, int], prior: Sequence[float]) -> LineSearch:
-        """Return a search that knows all that was seen."""
-        search = LineSearch(
-            prior,
-            rates=self._rates(hunt),
-            confidence=self.request.confidence,
-            confirmations=self.request.confirm,
-        )
-        self.seen.teach(search, places, hunt)
-        return search
-
-    def _drive(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> None:
+    def _drive(self, search: Strategy, places: dict[str, int], hunt: Hunt, inside: str) -> None:
         ids = list(places)
         while True:
             if self._again:
@@ -286,7 +231,7 @@ class Driver:
                 self._check_budget()
             for place in wanted:
                 self._start(ids[place], search)
-            self._tell(self._state(search, places, hunt, inside))
+            self.tell(self._state(search, places, hunt, inside))
             if not self.launcher.running:
                 return
             probes = self._wait(search)
@@ -296,21 +241,23 @@ class Driver:
                 probes = self._wait_for_the_rest(probes, search)
 
     def _hear(
-        self, probes: list[Probe], search: LineSearch, places: dict[str, int], hunt: Hunt
+        self, probes: list[Probe], search: Strategy, places: dict[str, int], hunt: Hunt
     ) -> None:
         """Learn from what has ended, and end what can tell nothing any more."""
         for probe in probes:
             is_confirming = search.is_steady or search.is_confirming
-            self.search_runs += probe.candidate not in self.seen or not is_confirming
-            self._note(probe, hunt)
+            is_searching = probe.candidate not in self.seen or not is_confirming
+            self._note(probe, hunt, is_searching=is_searching)
         for probe in probes:
             if self._is_believed(probe, hunt):
                 learn(search, places[probe.candidate], hunt, probe.outcome)
+        if self.seen.is_misread(search, [*places], hunt):
+            raise Contradicted
         for candidate in [*self.launcher.running]:
             if search.is_useless(places[candidate]):
                 self.launcher.cancel(candidate)
 
-    def _wait_for_the_rest(self, probes: list[Probe], search: LineSearch) -> list[Probe]:
+    def _wait_for_the_rest(self, probes: list[Probe], search: Strategy) -> list[Probe]:
         """Wait a little for those that began with these: all together tell better what is next."""
         last = max(probes, key=lambda probe: probe.seconds)
         patience = _TOGETHER * last.seconds
@@ -333,15 +280,14 @@ class Driver:
     def probe_once(self, hunt: Hunt, candidate: str) -> Side:
         """Run a candidate, unless it was run before in a process of its own."""
         if not self.seen.is_plain(candidate):
-            self._run_all([candidate])
-            self.search_runs += 1
+            self.run_all([candidate], is_searching=True)
             if self.seen.is_contradicted(candidate, hunt):
                 self._drop_forks()
         return hunt.side_of(self.seen[candidate][-1].outcome)
 
     # --- forks, of which nothing is believed that a fresh process would not show
 
-    def _start(self, candidate: str, search: LineSearch) -> None:
+    def _start(self, candidate: str, search: Strategy) -> None:
         """Run a candidate; in a fork where it is the first look at it, and not the last."""
         launcher = self.launcher
         self._began[candidate] = time.monotonic()
@@ -380,20 +326,19 @@ class Driver:
         self.book.drop_forked()
         self.seen.forget_forks()
         text = "a run with its imports done showed something else than a fresh one: all run afresh"
-        self._tell(Noted(text=text))
+        self.tell(Noted(text=text))
 
-    def _see_afresh(self, search: LineSearch, places: dict[str, int], hunt: Hunt) -> None:
+    def _see_afresh(self, search: Strategy, places: dict[str, int], hunt: Hunt) -> None:
         """Run plainly what the answer rests on, where only forks or traced runs have shown it."""
         ids = list(places)
-        low = max(search.posterior.old, default=0)
-        high = min(search.posterior.new, default=search.size)
+        low, high = search.edges
         for candidate in (ids[low], ids[high]) if search.is_steady else ():
             if candidate in self.seen and not self.seen.is_plain(candidate):
-                self._run_all([candidate])
+                self.run_all([candidate])
                 learn(search, places[candidate], hunt, self.seen[candidate][-1].outcome)
                 self._check_plain(candidate, hunt)
 
-    def _rates(self, hunt: Hunt) -> Rates:
+    def rates(self, hunt: Hunt) -> Rates:
         """Say what is known of how often it fails, in terms of the new behaviour."""
         request = self.request
         if hunt.is_reversed:
@@ -406,7 +351,9 @@ class Driver:
 
     # --- running
 
-    def _run_all(self, candidates: list[str], *, instead: bool = False) -> None:
+    def run_all(
+        self, candidates: list[str], *, instead: bool = False, is_searching: bool = False
+    ) -> None:
         """Run these, as many at once as there are workers."""
         left = [*candidates]
         while left or self.launcher.running:
@@ -414,9 +361,9 @@ class Driver:
             while left and self.launcher.free:
                 self.launcher.start(left.pop(0))
             for probe in self._wait():
-                self._note(probe, None, instead=instead)
+                self._note(probe, None, instead=instead, is_searching=is_searching)
 
-    def _wait(self, search: LineSearch | None = None, most_s: float | None = None) -> list[Probe]:
+    def _wait(self, search: Strategy | None = None, most_s: float | None = None) -> list[Probe]:
         """Wait until a probe has ended, or better weights for a search have come, or so long."""
         weigher = self._weigher_of(search)
         also: list[HasFileno] = [self._interrupts]
@@ -427,22 +374,27 @@ class Driver:
         if self._interrupts.came:
             raise Stopped(INTERRUPTED)
         weights = weigher.read() if weigher else None
-        if weights and search is not None:
+        if weights and isinstance(search, LineSearch):
             search.reweigh(weights)
         return probes
 
-    def _note(self, probe: Probe, hunt: Hunt | None, *, instead: bool = False) -> None:
+    def _note(
+        self, probe: Probe, hunt: Hunt | None, *, instead: bool = False, is_searching: bool
+    ) -> None:
         self.runs += probe.runs
+        self.search_runs += is_searching
         self.builds += bool(probe.build_s)
         lacked = [f"{name} is not in this clone: run without it" for name in probe.missing]
         for note in (*probe.notes, *lacked):
             if note not in self._noted:
                 self._noted.add(note)
-                self._tell(Noted(text=note))
+                self.tell(Noted(text=note))
         if probe.outgrown:
-            self._outgrown.add(probe.candidate)
+            self.outgrown.add(probe.candidate)
         is_dropped = probe.is_doubtful or (probe.is_forked and not self._may_fork)
-        kept = probe_json(probe, self.book.path, instead=instead, is_dropped=is_dropped)
+        kept = probe_json(
+            probe, self.book.path, instead=instead, is_dropped=is_dropped, is_searching=is_searching
+        )
         self.book.note(kept)
         self.forked += probe.is_forked
         if not is_dropped:
@@ -450,7 +402,7 @@ class Driver:
         if hunt is not None:
             name, title = self._describe(probe.candidate)
             side = hunt.side_of(probe.outcome)
-            self._tell(
+            self.tell(
                 Probed(
                     name=name,
                     title=title,
@@ -469,10 +421,10 @@ class Driver:
 
     def tell_preparing(self, candidate: str, what: str) -> None:
         """Tell what takes long before a candidate can be run."""
-        self._tell(Preparing(name=self._describe(candidate)[0], what=what))
+        self.tell(Preparing(name=self._describe(candidate)[0], what=what))
 
-    def _state(self, search: LineSearch, places: dict[str, int], hunt: Hunt, inside: str) -> State:
-        chances = search.posterior.chances
+    def _state(self, search: Strategy, places: dict[str, int], hunt: Hunt, inside: str) -> State:
+        chances = search.chances
         bits = -sum(one * log2(one) for one in chances if one > 0.0)
         is_ending = search.is_confirming or search.answer().is_found
         expected = 0 if is_ending else max(1, ceil(bits - 0.01))

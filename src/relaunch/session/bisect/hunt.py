@@ -25,6 +25,9 @@ class Hunt(Record):
     is_onset: bool = False
     """What is looked for is since when it fails so, whatever it did before."""
 
+    is_strict: bool = False
+    """Of what is mended: only what fails as hunted was not mended yet; the rest tells nothing."""
+
     def side_of(self, outcome: Outcome) -> Side:
         """Say on which side of the change a run was; a different failure is on neither.
 
@@ -37,7 +40,7 @@ class Hunt(Record):
         if seen is Verdict.PASSED:
             return Side.NEW if self.is_reversed else Side.OLD
         if self.is_reversed:
-            return Side.OLD
+            return Side.OTHER if self.is_strict and not self.is_it(outcome) else Side.OLD
         if self.is_it(outcome):
             return Side.NEW
         return Side.OLD if self.is_onset else Side.OTHER

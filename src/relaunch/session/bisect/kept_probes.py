@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from relaunch.session.bisect.crew import Probe
 
 
-def probe_json(probe: Probe, top: str, *, instead: bool, is_dropped: bool) -> dict[str, Any]:
+def probe_json(
+    probe: Probe, top: str, *, instead: bool, is_dropped: bool, is_searching: bool
+) -> dict[str, Any]:
     """Return what is kept; paths are relative to `top`.
 
     `instead`: it stands in the place of what was seen before. Dropped: it is not believed.
+    Searching: it was needed besides both ends and confirmations.
     """
     found: dict[str, Any] = {
         "commit": probe.candidate,
@@ -40,6 +43,7 @@ def probe_json(probe: Probe, top: str, *, instead: bool, is_dropped: bool) -> di
         "traced": probe.is_traced,
         "forked": probe.is_forked,
         "dropped": is_dropped,
+        "searching": is_searching,
         "not_forked": probe.not_forked,
     }
     return found | {name: value for name, value in marks.items() if value}

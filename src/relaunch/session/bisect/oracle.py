@@ -13,6 +13,7 @@ from relaunch.outcome import Outcome
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.session import facts
+from relaunch.session.around import beside_a_run
 from relaunch.session.bisect import repair
 from relaunch.session.bisect.build import Building, Surroundings
 from relaunch.session.bisect.forks import Way
@@ -285,7 +286,9 @@ class Oracle(Record):
         if is_noted:
             env = {**env, IMPORTED: os.pathsep.join((here.checkout.path, self.top))}
         traced = {EXECUTED: here.checkout.path} if self.is_traced else {}
-        result, words = _recorded(recipe, world.but(env={**env, **traced}), here.folder)
+        beside = beside_a_run(recipe, here.folder, here.checkout.path, here.marker)
+        world = world.but(env={**env, **traced}, companions=beside)
+        result, words = _recorded(recipe, world, here.folder)
         way = Way(why=str(why), for_good=why.for_good)
         if is_noted:
             start = Start(argv=recipe.argv, cwd=recipe.cwd, env=hooked_env(env, reports))

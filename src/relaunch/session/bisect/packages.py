@@ -13,7 +13,7 @@ from relaunch.session.past import outcome_of
 from relaunch.textfile import read_text
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.environment import Environments
-from relaunch.trial.place.frozen_packages import changed, read_lock
+from relaunch.trial.place.frozen_packages import changed, editable, lines_of, read_lock
 from relaunch.trial.place.requirements import Requirements
 from relaunch.trial.place.stated.line import canonical
 
@@ -35,10 +35,6 @@ def packages(project: Project, request: Request, *files: str) -> Differences:
     `files` are two lock files or lists of pins; without them, the last trial of the command that
     passed and the first one after it that failed tell what was installed.
     """
-    old, new = _packages_of(project, request, files)
-    found = [one for one in changed(old, new) if one.name not in _TOOLS]
-    if not found:
-        raise UsageError("no package differs", hint="rl bisect --deps good.txt bad.txt -- CMD")
     env = {**os.environ, **request.recipe.env}
     python = interpreter(request.recipe.argv, env, request.recipe.cwd)
     if python is None:
@@ -46,19 +42,32 @@ def packages(project: Project, request: Request, *files: str) -> Differences:
             f"`{request.recipe.argv[0]}` is not run by a Python that is known here",
             hint="rl bisect --deps -- python my.py",
         )
+    old, new = _packages_of(project, request, files)
+    own = editable(python.site_packages)
+    found = [one for one in changed(old, new) if one.name not in {*_TOOLS, *own}]
+    if not found:
+        raise UsageError("no package differs", hint="rl bisect --deps good.txt bad.txt -- CMD")
+    paths = [path for several in own.values() for path in several]
     parent = os.path.join(project.home.journal, "environments")
     environments = Environments(
         parent, python.executable, env=env, limit_s=INSTALL_S, tell=workers.say
     )
 
     def apply(numbers: frozenset[int]) -> Setting:
-        versions = {**old}
+        versions = {name: version for name, version in old.items() if name not in own}
         for number, one in enumerate(found):
             versions[one.name] = one.new if number in numbers else one.old
-        pins = sorted(_pin(name, version) for name, version in versions.items() if version)
+        pins = sorted(
+            line
+            for name, version in versions.items()
+            if version
+            for line in lines_of(name, version)
+        )
         needs = Requirements(needs=tuple(pins))
         made = environments.for_requirements(needs, alone=True)
-        return Setting(wanted=Wanted(rung="packages", env=made.env, python=made.python))
+        with_own = {"PYTHONPATH": _path([*paths, env.get("PYTHONPATH", "")])} if paths else {}
+        wanted = Wanted(rung="packages", env={**made.env, **with_own}, python=made.python)
+        return Setting(wanted=wanted)
 
     names = (files[0], files[1]) if files else ("passed", "failed")
     return Differences(
@@ -70,9 +79,8 @@ def packages(project: Project, request: Request, *files: str) -> Differences:
     )
 
 
-def _pin(name: str, version: str) -> str:
-    """Return a line for an installer; `pip freeze` has an address for what came from one."""
-    return f"{name} @ {version}" if "://" in version else f"{name}=={version}"
+def _path(folders: Sequence[str]) -> str:
+    return os.pathsep.join(filter(None, folders))
 
 
 def _packages_of(
@@ -86,10 +94,19 @@ def _packages_of(
             raise UsageError(f"cannot read {where}: {error.strerror}", hint="pip freeze") from None
         old, new = (read_lock(text, path) for text, path in texts)
         return old, new
-    return _of_trials(project, list(request.recipe.argv))
+    return _of_trials(project, request.recipe.argv)
 
 
-def _of_trials(project: Project, command: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+def _is_of(trial: Trial, command: Sequence[str], top: str) -> bool:
+    """Tell whether a trial is one of a command, of which files elsewhere have their whole path."""
+    said = trial.start.get("command") or []
+    cwd = os.path.join(top, trial.start.get("cwd") or "")
+    whole = [os.path.normpath(os.path.join(cwd, word)) for word in said]
+    both = zip(said, whole, command, strict=False)
+    return len(said) == len(command) and all(word in (one, path) for one, path, word in both)
+
+
+def _of_trials(project: Project, command: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     passed: Trial | None = None
     failed: Trial | None = None
     for trial_id in project.journal.ids()[-_MOST_TRIALS:]:
@@ -97,7 +114,7 @@ def _of_trials(project: Project, command: list[str]) -> tuple[dict[str, str], di
             trial = project.journal.load(trial_id)
         except JournalError:
             continue
-        if trial.end is None or trial.start.get("command") != command:
+        if trial.end is None or not _is_of(trial, command, project.home.project):
             continue
         if outcome_of(trial.end).passed:
             passed, failed = trial, None

@@ -22,6 +22,7 @@ from relaunch.session.bisect.remembered import RELEASES, request_json
 from relaunch.session.bisect.repair import Ladder, Wanted
 from relaunch.session.bisect.told import Began
 from relaunch.session.sitting import Stopped
+from relaunch.session.taken_up import take_up
 from relaunch.trial.place.doubts import interpreter
 from relaunch.trial.place.environment import Environments
 from relaunch.trial.place.requirements import Requirements
@@ -138,7 +139,7 @@ class ReleaseSearch:
             self.versions = between(listed, oldest, newest, self.package)
         else:
             self.versions = [*resume.start["versions"]]
-        self.book = searches.take_up(project.home.journal, lambda: self._start(wanted), resume)
+        self.book = take_up(project.home.journal, lambda: self._start(wanted), resume)
         parent = os.path.join(project.home.journal, "environments")
         self._ladder = Ladder(parent, python, env, _INSTALL_S)
         self._environments = Environments(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from relaunch.errors import JournalError, UsageError
+from relaunch.history.repository import open_repository
 from relaunch.journal import searches
 from relaunch.session.bisect.told import RATES, Request
 from relaunch.session.kept_recipe import recipe_json, recipe_of
@@ -31,7 +32,8 @@ _PLAIN = (
 def ends_of(project: Project, command: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
     """Find in the journal where a command passed last and failed first after that.
 
-    Returns both commits, and the command, which is the last one's if none was given.
+    Returns both commits, the older one first, whichever of them passed; and the command, which is
+    the last one's if none was given.
     """
     journal = project.journal
     ids = journal.ids()[-_MOST_TRIALS:]
@@ -58,7 +60,16 @@ def ends_of(project: Project, command: Sequence[str]) -> tuple[str, str, tuple[s
             "the remembered trials do not tell a commit where it passed from one where it failed",
             hint="rl bisect --good v1.2 --bad HEAD -- CMD",
         )
-    return _base(passed[-1]), _base(failed[0]), tuple(wanted)
+    old, new = _base(passed[-1]), _base(failed[0])
+    if _is_built_upon(project, old, new):
+        old, new = new, old
+    return old, new, tuple(wanted)
+
+
+def _is_built_upon(project: Project, commit: str, other: str) -> bool:
+    """Tell whether a commit has another one among its ancestors."""
+    repo = open_repository(project.cwd)
+    return repo.try_git("merge-base", "--is-ancestor", other, commit).code == 0
 
 
 def _loaded(project: Project) -> Any:

@@ -7,10 +7,10 @@ from relaunch.search.line import Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from relaunch.outcome import Outcome
-    from relaunch.search.line import LineSearch
+    from relaunch.search.strategy import Strategy
     from relaunch.session.bisect.hunt import Hunt
 
 
@@ -80,13 +80,27 @@ class Sightings(dict[str, list[Seen]]):
         hunted = [(name, one.is_traced) for name, one in shown if hunt.is_it(one.outcome)]
         return hunted[0][0] if hunted and all(is_traced for _, is_traced in hunted) else ""
 
-    def teach(self, search: LineSearch, places: Mapping[str, int], hunt: Hunt) -> None:
-        """Let a search learn all of it; a fork that failed otherwise tells nothing."""
-        for candidate, runs in self.items():
+    def teach(self, search: Strategy, places: Mapping[str, int], hunt: Hunt) -> None:
+        """Let a search learn all of it; a fork that failed otherwise tells nothing.
+
+        First what is new: another failure behind that is none that was not mended yet.
+        """
+
+        def is_behind(item: tuple[str, list[Seen]]) -> bool:
+            return all(hunt.side_of(one.outcome) is not Side.NEW for one in item[1])
+
+        for candidate, runs in sorted(self.items(), key=is_behind):
             if candidate in places:
                 for one in runs:
                     if not one.is_forked or hunt.side_of(one.outcome) is not Side.OTHER:
                         learn(search, places[candidate], hunt, one.outcome)
+
+    def is_misread(self, search: Strategy, ids: Sequence[str], hunt: Hunt) -> bool:
+        """Tell whether another failure was taken for one not mended yet, and is behind that."""
+        last, first = search.edges
+        if not hunt.is_reversed or last < first:
+            return False
+        return not any(hunt.is_it(one.outcome) for one in self.get(ids[last], ()))
 
     def sides(self, hunt: Hunt, places: Mapping[str, int]) -> dict[int, Side]:
         """Return what was seen last at each place of a line."""
@@ -118,11 +132,11 @@ class Sightings(dict[str, list[Seen]]):
         return found
 
 
-def learn(search: LineSearch, place: int, hunt: Hunt, outcome: Outcome) -> None:
+def learn(search: Strategy, place: int, hunt: Hunt, outcome: Outcome) -> None:
     """Let a search learn what one run showed."""
     key = outcome.signature.digest if outcome.signature else outcome.not_started
     side = hunt.side_of(outcome)
     if hunt.is_reversed and side is Side.OLD and not hunt.is_it(outcome):
         # It passed before that already: this is another failure, which came and went.
-        side = Side.OTHER if any(one < place for one in search.posterior.new) else side
+        side = Side.OTHER if search.edges[1] < place else side
     search.learn(place, side, key)

@@ -45,8 +45,10 @@ class Weigher:
         line: tuple[str, Sequence[Commit]],
         did: Did,
         book: Search,
+        *,
+        is_reversed: bool,
     ) -> None:
-        """Begin; what comes of it is kept with the search."""
+        """Begin; what comes of it is kept with the search. Reversed: the old end is what fails."""
         start, commits = line
         self._book = book
         self.size = len(commits)
@@ -54,7 +56,8 @@ class Weigher:
         def work(_: str) -> bytes:
             ran_old, ran_new = executed(book, start), executed(book, commits[-1].id)
             found = _weighed(repo, start, commits, did, ran_new, ran_old)
-            return dumps({**found, "files": sorted(ran_new)}).encode("ascii")
+            failing = ran_old if is_reversed else ran_new
+            return dumps({**found, "files": sorted(failing)}).encode("ascii")
 
         self._worker: Worker | None = Worker(work)
 

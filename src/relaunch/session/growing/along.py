@@ -82,6 +82,8 @@ class Along:
             self.hunted = outcome.signature
         self._probes.append(probe)
         seen = seen_of(outcome, self.hunted, self._match)
+        if seen is Seen.OTHER and self.dimension.limit and not self._match:
+            seen = Seen.FAILED  # with less it ends at another place, for the same reason
         self._seen[value] = seen
         is_other = seen is Seen.OTHER and outcome.signature is not None
         self.search.learn(
@@ -102,6 +104,14 @@ class Along:
             self.learn(probe)
         for one in pending:
             self.search.start(one)
+
+    def _failure(self) -> Signature | None:
+        """Return the failure that was hunted; of a limit, that of the most which is too little."""
+        if not self.dimension.limit:
+            return self.hunted
+        failed = [one for one in self._probes if self._seen[self.value_of(one.at)] is Seen.FAILED]
+        last = max(failed, key=lambda one: self.value_of(one.at), default=None)
+        return last.outcome.signature if last is not None else self.hunted
 
     @property
     def _match(self) -> bool:
@@ -126,10 +136,10 @@ class Along:
             scale=self.search.scale,
             fixed=self.fixed,
             answer=answer,
-            failure=self.hunted,
+            failure=self._failure(),
             shown={self.value_of(one.at): told(one.outcome) for one in self._probes},
             folders={self.value_of(one.at): one.folder for one in self._probes},
-            measures=measures(answer.looks, self.request),
+            measures=() if self.dimension.limit else measures(answer.looks, self.request),
             is_done=not self.search.propose(1) and not self.search.pending,
         )
 

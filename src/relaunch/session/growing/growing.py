@@ -11,6 +11,7 @@ from relaunch.session.growing.sized import Sized
 from relaunch.session.growing.told import Began, Found, Probed, Turn
 from relaunch.session.past import outcome_json, outcome_of
 from relaunch.session.sitting import Sitting, Stopped
+from relaunch.session.taken_up import take_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Growing:
         home = project.home
         searches.sweep(home.journal, KIND, SCRATCH)
         start = {"kind": KIND, "request": request_json(request, home.project)}
-        self.book = searches.take_up(home.journal, lambda: start, resume)
+        self.book = take_up(home.journal, lambda: start, resume)
         self.known = [
             Probe(
                 at=one["at"],

@@ -23,7 +23,13 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     return {
         **{name: getattr(request, name) for name in _PLAIN},
         "dimensions": [
-            {"name": one.name, "low": one.low, "high": one.high, "file": one.file}
+            {
+                "name": one.name,
+                "low": one.low,
+                "high": one.high,
+                "file": one.file,
+                **({"limit": one.limit, "path": one.path, "unit": one.unit} if one.limit else {}),
+            }
             for one in request.dimensions
         ],
         "fixed": dict(request.fixed),

@@ -7,12 +7,15 @@ import re
 import resource
 import sys
 
+from relaunch.errors import PlaceError
 from relaunch.journal.output import OutputWriter
 from relaunch.jsontext import dumps
 from relaunch.outcome import Outcome
 from relaunch.proc.tree import MARKER
+from relaunch.recipe import SmallDisk
 from relaunch.record import Record
 from relaunch.session import facts
+from relaunch.session.around import beside_a_run
 from relaunch.session.growing import rows
 from relaunch.session.past import outcome_json
 from relaunch.trial.engine import World, run_trial
@@ -20,7 +23,7 @@ from relaunch.trial.redact import forms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from relaunch.recipe import Recipe
     from relaunch.session.growing.told import Dimension
@@ -45,9 +48,12 @@ class Sized(Record):
         except OSError as error:
             why = f"its file could not be cut: {error.strerror or error}"
             outcome = Outcome(exit_code=125, not_started=why)
+        except PlaceError as error:
+            outcome = Outcome(exit_code=125, not_started=error.message)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * _UNIT
         # A process keeps through exec the peak of who forked it: up to ours it says nothing.
-        told = {"outcome": outcome_json(outcome), "peak_bytes": peak if peak > floor else None}
+        is_its_own = peak > floor and self.recipe.elsewhere is None  # there it is srun's
+        told = {"outcome": outcome_json(outcome), "peak_bytes": peak if is_its_own else None}
         return dumps(told).encode("ascii")
 
     def _cut(self, at: Mapping[str, float], scratch: str) -> Recipe:
@@ -61,7 +67,7 @@ class Sized(Record):
                 os.makedirs(folder, mode=0o700)
                 files[one.file] = texts[one.name] = os.path.join(folder, os.path.basename(source))
                 rows.cut(source, int(at[one.name]), texts[one.name])
-        return filled(self.recipe, texts, files)
+        return _limited(filled(self.recipe, texts, files), self.dimensions, at)
 
     def _run(self, recipe: Recipe, folder: str, marker: str) -> Outcome:
         env = {**os.environ, **recipe.env, MARKER: marker}
@@ -69,13 +75,31 @@ class Sized(Record):
         os.makedirs(reports, mode=0o700)
         secrets = forms(facts.secret_values(env, self.redact))
         world = World(
-            env=env, reports=reports, project=(self.project,), secrets=secrets, quiet=True
+            env=env,
+            reports=reports,
+            project=(self.project,),
+            secrets=secrets,
+            quiet=True,
+            companions=beside_a_run(recipe, folder, self.project, marker),
         )
         writer = OutputWriter(folder)
         try:
             return run_trial(recipe, world, record=writer.chunk).outcome
         finally:
             writer.close()
+
+
+def _limited(recipe: Recipe, sizes: Sequence[Dimension], at: Mapping[str, float]) -> Recipe:
+    """Give it so much memory and so large disks."""
+    limits = recipe.limits
+    for one in sizes:
+        count = int(at[one.name]) * one.unit if one.limit else 0
+        if one.limit == "memory":
+            limits = limits.but(memory_bytes=count)
+        elif one.limit == "disk":
+            disk = SmallDisk(path=one.path, size_bytes=count)
+            limits = limits.but(disks=(*limits.disks, disk))
+    return recipe.but(limits=limits)
 
 
 def text_of(value: float) -> str:

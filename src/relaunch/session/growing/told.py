@@ -24,6 +24,12 @@ class Dimension(Record):
     high: float
     file: str = ""
     """Its first rows are the size, and a file with just those stands for it."""
+    limit: str = ""
+    """`memory` or `disk`: how much of that it may have, in units; then any failure counts."""
+    path: str = ""
+    """Of a disk: its folder, absolute."""
+    unit: int = 1
+    """Bytes."""
 
 
 class Request(Record):

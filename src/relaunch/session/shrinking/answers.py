@@ -71,10 +71,21 @@ class Answers:
 
     def drop_forked(self) -> None:
         """Forget what forks showed: it does not hold."""
-        kept = {key: said for key, said in self.known.items() if key not in self.was_forked}
-        self.known, self.was_forked = kept, set()
+        self._keep({key: said for key, said in self.known.items() if key not in self.was_forked})
+
+    def drop_passing(self) -> None:
+        """Forget what did not fail: it may, if it is asked more often."""
+        self._keep({key: said for key, said in self.known.items() if said})
+
+    def _keep(self, kept: dict[bytes, bool]) -> None:
+        """Have only these, here and on the disk."""
+        self.known, self.was_forked = kept, self.was_forked & kept.keys()
         self._waiting.clear()
-        rows = (key + (b"+" if said else b"-") + FRESH for key, said in kept.items())
+        how = {True: FORKED, False: FRESH}
+        rows = (
+            key + (b"+" if said else b"-") + how[key in self.was_forked]
+            for key, said in kept.items()
+        )
         temp = f"{self._path}.new"
         with open(temp, "wb") as file:
             file.write(b"".join(rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from functools import cached_property
 
 from relaunch.errors import UsageError
 from relaunch.inside.forks.noted import LIBRARY, OWN
@@ -33,6 +34,8 @@ fails with
 
 Made by `rl shrink` with {python}on {host}.
 {rest}"""
+_AT_START = ("_distutils_hack", "__editable__")
+"""Modules that a `.pth` file loads into every Python: the program does not use them."""
 _READ_BYTES = 1 << 20
 """Larger files are data, not settings."""
 _RUN = """\
@@ -87,16 +90,24 @@ class Bundle:
             words = " ".join(['"${PYTHON:-python3}"', *map(_quoted, argv[1:])])
         if stdin:
             words += f" < {_quoted(paths[stdin])}"
+        self._failure, self._command = failure, words
+        self.export(env)
+        if self._used:
+            self._write("requirements.txt", "".join(f"{one}\n" for one in self._used))
+        python = {}
+        if words.startswith('"${PYTHON'):
+            first = recipe.argv[0]
+            python["PYTHON"] = os.path.join(recipe.cwd, first) if os.sep in first else first
+        run = recipe.but(argv=("sh", "run.sh"), cwd=self.folder, config_set="")
+        return run.but(env=python)
+
+    def export(self, env: Mapping[str, str]) -> None:
+        """Say how to run what was written, with these variables; OSError if that cannot be."""
         shown = self._shown(env)
         lines = "".join(f"export {name}={_quoted(value)}\n" for name, value in shown.items())
-        self._write("run.sh", _RUN.format(title=failure.title, env=lines, command=words))
-        self._write("README.md", self._readme(failure, shown))
-        used = self._packages()
-        if used:
-            self._write("requirements.txt", "".join(f"{one}\n" for one in used))
-        python = {"PYTHON": recipe.argv[0]} if words.startswith('"${PYTHON') else {}
-        run = recipe.but(argv=("sh", "run.sh"), cwd=self.folder, config_set="")
-        return run.but(env={**recipe.env, **python})
+        title = self._failure.title
+        self._write("run.sh", _RUN.format(title=title, env=lines, command=self._command))
+        self._write("README.md", self._readme(self._failure, shown))
 
     def revealing(self) -> list[str]:
         """Name the settings in the folder that have what looks like a secret: it is to be sent."""
@@ -156,13 +167,15 @@ class Bundle:
         }
 
     def _readme(self, failure: Signature, env: Mapping[str, str]) -> str:
-        used = self._packages()
+        used = self._used
         host = os.uname()
         rest = ""
         if used:
             rest += (
                 "\nPackages it uses (`pip install -r requirements.txt`): " + ", ".join(used) + "\n"
             )
+        if env:
+            rest += f"\nVariables that run.sh sets: {', '.join(env)}\n"
         hidden = [name for name, value in env.items() if value == REDACTED]
         if hidden:
             rest += f"\nSet these yourself in run.sh: {', '.join(hidden)}\n"
@@ -177,7 +190,8 @@ class Bundle:
         found = interpreter(self._noted.argv, os.environ, self._project.cwd)
         return found.version if found is not None else sys.version.split()[0]
 
-    def _packages(self) -> list[str]:
+    @cached_property
+    def _used(self) -> list[str]:
         """Name the installed packages whose modules were used, with their versions."""
         if self._noted is None:
             return []
@@ -186,7 +200,7 @@ class Bundle:
         tops: dict[str, set[str]] = {}
         for name, kind, file in self._noted.modules:
             site = _site(file)
-            if site and kind == LIBRARY:
+            if site and kind == LIBRARY and not name.startswith(_AT_START):
                 tops.setdefault(site, set()).add(name.partition(".")[0])
         found = set()
         for site, names in tops.items():

@@ -19,9 +19,9 @@ from relaunch.outcome import Outcome
 from relaunch.proc import workers
 from relaunch.proc.supervise import Ended
 from relaunch.proc.tree import MARKER, end_marked
-from relaunch.recipe import Limits
 from relaunch.record import Record
 from relaunch.session import facts
+from relaunch.session.around import beside_a_run
 from relaunch.session.bisect.forks import moved
 from relaunch.session.past import outcome_json, outcome_of
 from relaunch.session.shrinking.told import ARGS, STEPS
@@ -162,7 +162,7 @@ class Seat:
     def _fresh(self, job: Job) -> workers.Worker:
         place, limit, secrets, roots = self.place, self.limit, self._secrets, self.roots
         recipe = place.guard_for(job.guard) if job.guard else place.recipe_for(job.parts)
-        recipe = recipe.but(limits=Limits(timeout_s=limit.timeout_s))
+        recipe = recipe.but(limits=recipe.limits.but(timeout_s=limit.timeout_s))
         env = self._env(job.parts)
         _empty(place.reports)
 
@@ -180,6 +180,7 @@ class Seat:
                 project=roots,
                 secrets=secrets,
                 quiet=True,
+                companions=beside_a_run(recipe, place.folder, roots[0], marker),
             )
             began = time.monotonic()
             outcome, forked = place.run(recipe, world, fresh=job.fresh)

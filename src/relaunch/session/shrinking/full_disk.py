@@ -21,6 +21,14 @@ def unwritten(error: OSError) -> str:
     return f"{what} cannot be written: {error.strerror or error}"
 
 
+def what_helps(error: OSError) -> str:
+    """Say what to do before the search goes on."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room"
+    what = error.filename if isinstance(error.filename, str) else "."
+    return f"ls -ld {os.path.dirname(what) or '.'}"
+
+
 def check(outcome: Outcome, hunted: Signature | None, *folders: str) -> None:
     """Refuse what a run shows if it had no room: OSError, as if we had none ourselves."""
     title = outcome.signature.title if outcome.signature is not None else ""

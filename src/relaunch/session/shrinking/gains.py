@@ -36,7 +36,7 @@ class Gains:
         self._is_one = len(original) == 1
         self._book = book
         self._tell = tell
-        self._steps = 0
+        self._steps = self._attempts = 0
         self._gained_at = self._told_at = time.monotonic()
         self.history: list[tuple[int, int]] = [(0, self._of)]
         """Attempts and bytes, after each of them."""
@@ -49,6 +49,7 @@ class Gains:
 
     def tell_new(self, steps: Sequence[Attempt], attempts: int, seconds: float) -> None:
         """Tell of those that were not told yet."""
+        self._attempts = attempts
         if len(steps) == self._steps:
             return
         self._gained_at = time.monotonic()
@@ -85,12 +86,12 @@ class Gains:
         """Take so many for told: they are gone the known way."""
         self._steps = steps
 
-    def back_to(self, steps: int, best: Parts, attempts: int) -> None:
+    def back_to(self, steps: int, best: Parts) -> None:
         """So many are left: the rest was taken back."""
         self._steps = min(self._steps, steps)
-        self.history.append((attempts, bytes_of(best)))
+        self.history.append((self._attempts, bytes_of(best)))
 
-    def tell_state(self, best: Parts, attempts: int, seconds: float, trying: str) -> None:
+    def tell_state(self, best: Parts, attempts: int, per_s: float, trying: str) -> None:
         """Tell how it stands, if that was a moment ago."""
         now = time.monotonic()
         if now - self._told_at < TICK_S:
@@ -101,7 +102,7 @@ class Gains:
                 bytes=bytes_of(best),
                 of=self._of,
                 attempts=attempts,
-                seconds=seconds,
+                per_s=per_s,
                 trying=trying,
                 idle_s=now - self._gained_at,
             )

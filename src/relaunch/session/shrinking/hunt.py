@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from math import ceil, log
 
 from relaunch.errors import UsageError
 from relaunch.events import Announced
 from relaunch.outcome import Signature
-from relaunch.recipe import Limits
 from relaunch.session.attempt import Attempt
 from relaunch.session.shrinking.crew import Limit
 from relaunch.session.shrinking.quotes import quotes_of_input
@@ -18,18 +18,19 @@ from relaunch.trial.signature.alike import alike
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from relaunch.events import Event as TrialEvent
     from relaunch.journal.searches import Search
     from relaunch.outcome import Outcome
-    from relaunch.recipe import Recipe
+    from relaunch.recipe import Limits, Recipe
     from relaunch.session.project import Project
     from relaunch.session.shrinking.crew import Parts, Ran
     from relaunch.session.shrinking.results import Results
     from relaunch.session.shrinking.told import Event, Request
     from relaunch.trial.launch.forks import Noted
 
+_EXCEPTION = re.compile(r"\b([A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt))\b")
 _CODE = (".py", ".pyw", ".pyi")
 _TIMES, _SLACK_S = 4.0, 3.0
 """An attempt may take so many times what the first run took, and so long besides."""
@@ -39,7 +40,8 @@ _MEASURED = 9
 _MISSED = 0.05
 """So often an attempt that does fail may count as one that does not."""
 _MOST_TRIES = 30
-_LOOKS = 3
+_LOOKS, _LOOKS_S, _MOST_LOOKS = 3, 2.0, 12
+"""So often, or so long, all of it is run when chance is suspected; and no oftener in a search."""
 
 
 class Hunt:
@@ -67,6 +69,7 @@ class Hunt:
         )
         self._inputs: tuple[str, ...] = ()
         """Files that are read besides those that a person named."""
+        self._looks = 0
         self._is_code = any(file.endswith(_CODE) for file in request.files)
 
     @property
@@ -101,7 +104,8 @@ class Hunt:
         if outcome.interrupted:
             raise UsageError("interrupted before anything was known", exit_code=130)
         if outcome.not_started:
-            raise UsageError(outcome.not_started, exit_code=2)
+            hint = f"command -v {request.recipe.argv[0]}"
+            raise UsageError(outcome.not_started, hint=hint, exit_code=2)
         recipe = self._request.recipe
         found = outcome.signature
         if (recipe.match or recipe.exit_code is not None) and (
@@ -124,8 +128,7 @@ class Hunt:
         small = results.command(recipe)
         if small is None or self._request.env:
             return "", None
-        if self.limit.timeout_s is not None:
-            small = small.but(limits=Limits(timeout_s=self.limit.longer.timeout_s))
+        small = small.but(limits=self.limits)
         stdin = results.paths[self._request.files[0]] if self._request.stdin else ""
         trial = ""
         for _ in range(self.tries):
@@ -134,6 +137,11 @@ class Hunt:
             if self.is_same(outcome):
                 return trial, True
         return trial, False
+
+    @property
+    def limits(self) -> Limits:
+        """When a run of what was found is ended."""
+        return self._request.recipe.limits.but(timeout_s=self.limit.longer.timeout_s)
 
     def _run_trial(self, recipe: Recipe, note: str, stdin: str = "") -> tuple[Outcome, str]:
         ids: list[str] = []
@@ -154,11 +162,6 @@ class Hunt:
             os.close(source)
         return outcome, ids[0] if ids else ""
 
-    def run_elsewhere(self, recipe: Recipe) -> tuple[Outcome, str]:
-        """Run a reproduction where it lies; it is a trial too."""
-        limits = Limits(timeout_s=self.limit.longer.timeout_s)
-        return self._run_trial(recipe.but(limits=limits), f"the bundle of #{self.trial}")
-
     # --- in its place
 
     def repeat(self, run: Callable[..., Ran]) -> Noted | None:
@@ -167,11 +170,11 @@ class Hunt:
         ran = run(self._original, noting=True)
         noted = self.noted = ran.noted
         if not self.is_same(ran.outcome):
-            self._measure(run, [False])
+            self._measure(run, [ran.outcome])
         if self._request.recipe.limits.timeout_s is None:
             slowest = max(self.seconds, ran.seconds)
             self.limit = self.limit.but(timeout_s=_TIMES * slowest + _SLACK_S)
-        if not self._request.memory_bytes:
+        if not self._request.memory_bytes and self._request.recipe.elsewhere is None:
             most = max(_LEAST_MEMORY, _MEMORY_TIMES * ran.peak_bytes)
             self.limit = self.limit.but(memory_bytes=most)
         self.seconds = ran.seconds
@@ -186,28 +189,46 @@ class Hunt:
 
     def is_flaky(self, run: Callable[..., Ran]) -> bool:
         """Something did not fail: see whether all of it always does, and else how often."""
-        if self.rate is not None:
+        if self.rate is not None or self._looks >= _MOST_LOOKS:
             return self.tries > 1
-        seen = [self.is_same(run(self._original).outcome) for _ in range(_LOOKS)]
-        if all(seen):
+        count = max(1, min(_LOOKS, int(_LOOKS_S / max(self.seconds, 0.001))))
+        seen = [run(self._original).outcome for _ in range(count)]
+        self._looks += count
+        if all(map(self.is_same, seen)):
             return False
-        self._measure(run, [True, *seen])
+        self._measure(run, seen)
         self._tell(Said(text=self.rate_words))
-        return True
+        return self.tries > 1
 
-    def _measure(self, run: Callable[..., Ran], seen: list[bool]) -> None:
-        for _ in range(_MEASURED):
-            seen.append(self.is_same(run(self._original).outcome))
-        fails, runs = sum(seen), len(seen)
+    def _measure(self, run: Callable[..., Ran], seen: list[Outcome]) -> None:
+        """Run it more often; UsageError where it never fails the same way again."""
+        seen = [*seen, *(run(self._original).outcome for _ in range(_MEASURED))]
+        fails, runs = sum(map(self.is_same, seen)), len(seen)
         if not fails:
-            raise UsageError(
-                f"it failed once, and in none of {runs} runs since: {self._title}",
-                hint=f"rl show {self.trial}",
-            )
+            self._refuse(seen)
         self.rate = (fails, runs)
         if fails < runs:
             share = (fails + 0.5) / (runs + 1)
             self.tries = min(_MOST_TRIES, ceil(log(_MISSED) / log(1 - share)))
+
+    def _refuse(self, seen: list[Outcome]) -> NoReturn:
+        """Say that the failure does not repeat: others came, or none."""
+        others = [one for one in seen if one.signature is not None]
+        if not others:
+            raise UsageError(
+                f"it failed once, and in none of {len(seen)} runs since: {self._title}",
+                hint=f"rl show {self.trial}",
+            )
+        last = others[-1]
+        assert last.signature is not None
+        named = _EXCEPTION.search(last.signature.title)
+        pinned = [f"--match {named[1]}"] if named and named[1] in self._title else []
+        pinned += [f"--exit-code {last.exit_code}"] if last.signal is None else []
+        often = "each run" if len(others) == len(seen) else f"{len(others)} of {len(seen)} runs"
+        raise UsageError(
+            f"it fails otherwise in {often}: {self._title}, then {last.signature.title}",
+            hint=", or ".join(pinned) or f"rl show {self.trial}",
+        )
 
     @property
     def _title(self) -> str:

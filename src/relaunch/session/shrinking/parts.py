@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import lzma
+import errno
 import os
-import zlib
 from glob import escape
 
 from relaunch.errors import UsageError
-from relaunch.search.shrink.document import Document
-from relaunch.search.shrink.formats.lines import Raw
 from relaunch.search.shrink.formats.words import Environment, Words
 from relaunch.session.growing.sized import names_file
 from relaunch.session.shrinking.steps import Steps, find
@@ -19,12 +16,12 @@ from relaunch.trial.place.interpreter import find_start
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from relaunch.search.shrink.model import Model
     from relaunch.session.shrinking.told import Request
 
 
-_BROKEN = (EOFError, ValueError, zlib.error, lzma.LZMAError)
 _STAYS = ("PATH", "LD_LIBRARY_PATH")
 """Variables without which nothing starts."""
 
@@ -49,9 +46,6 @@ def read_parts(request: Request) -> dict[str, Model]:
             found[file] = read(path, keep=request.keep)
         except OSError as error:
             raise UsageError(f"`{file}` cannot be read: {error.strerror or error}") from None
-        except _BROKEN:  # it may be just that which fails
-            with open(path, "rb") as opened:
-                found[file] = Document(opened.read(), Raw(), how="it is cut or broken: as bytes")
     return found
 
 
@@ -80,6 +74,7 @@ def _check(path: str, file: str) -> None:
         folder = os.path.dirname(file) or "."
         raise UsageError(f"`{file}` does not exist", hint=f"ls {folder}")
     if os.path.isdir(path):
+        _check_folder(path, file)
         return
     if not os.path.isfile(path):
         raise UsageError(f"`{file}` is no file", hint=f"ls -l {file}")
@@ -87,7 +82,29 @@ def _check(path: str, file: str) -> None:
         with open(path, "rb") as opened:
             is_empty = not opened.read(1)
     except OSError as error:
-        said = f"`{file}` cannot be read: {error.strerror}"
-        raise UsageError(said, hint=f"ls -l {file}") from None
+        _unreadable(file, error.errno)
     if is_empty:
         raise UsageError(f"`{file}` is empty: it cannot be smaller", hint=f"ls -l {file}")
+
+
+def _check_folder(path: str, file: str) -> None:
+    """Refuse a folder without files, or with some that may not be read."""
+
+    def refuse(error: OSError) -> None:
+        _unreadable(os.path.join(file, os.path.relpath(error.filename, path)), error.errno)
+
+    is_empty = True
+    for folder, _, names in os.walk(path, onerror=refuse):
+        is_empty = is_empty and not names
+        for name in names:
+            whole = os.path.join(folder, name)
+            if not os.path.islink(whole) and not os.access(whole, os.R_OK):
+                _unreadable(os.path.join(file, os.path.relpath(whole, path)), errno.EACCES)
+    if is_empty:
+        raise UsageError(f"`{file}` is empty: it cannot be smaller", hint=f"ls -lR {file}")
+
+
+def _unreadable(file: str, why: int | None) -> NoReturn:
+    file = os.path.normpath(file)
+    said = f"`{file}` cannot be read: {os.strerror(why or errno.EACCES)}"
+    raise UsageError(said, hint=f"ls -l {file}")

@@ -12,6 +12,7 @@ import shutil
 
 from relaunch.errors import UsageError
 from relaunch.session.growing.sized import filled, names_file
+from relaunch.session.shrinking.guards import placed
 from relaunch.session.shrinking.steps import find
 from relaunch.session.shrinking.told import ARGS, ENV, STEPS
 from relaunch.trial.engine import run_trial
@@ -125,10 +126,13 @@ class Place:
 
     def guard_for(self, line: str) -> Recipe:
         """Return a line of the person that must pass, as it is run here."""
-        words = tuple(_words(line))
-        plain = self.recipe.but(argv=words, match="", exit_code=None)
-        found = filled(plain, {}, self.paths)
-        return found if found.argv != words else plain.but(argv=("sh", "-c", line))
+        paths = {
+            os.path.abspath(os.path.join(cwd, file)): path
+            for file, path in self.paths.items()
+            for cwd in (self.recipe.cwd, self.request.recipe.cwd)
+        }
+        words = ("sh", "-c", placed(line, paths, self.recipe.cwd))
+        return self.recipe.but(argv=words, match="", exit_code=None)
 
     def whole_env(self, parts: Parts) -> dict[str, str]:
         """Return the environment of an attempt."""
@@ -162,12 +166,6 @@ def _copy(source: str, path: str) -> None:
         shutil.copytree(source, path, symlinks=True)
     else:
         shutil.copyfile(source, path)
-
-
-def _words(line: str) -> list[str]:
-    import shlex
-
-    return shlex.split(line)
 
 
 def _is(word: str, file: str, cwd: str) -> bool:

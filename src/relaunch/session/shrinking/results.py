@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import tempfile
 
+from relaunch.errors import UsageError
+from relaunch.jsontext import dumps, loads
+from relaunch.search.shrink.packed import UNPACKED
 from relaunch.session.growing.sized import filled, names_file
 from relaunch.session.shrinking.told import ENV, Written
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 
     Parts = Mapping[str, Model]
 
+_NOTE = "results"
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".lzma")
 
 
@@ -52,6 +58,37 @@ class Results:
 
     def _full(self, path: str) -> str:
         return os.path.join(self._request.recipe.cwd, path)
+
+    def check(self) -> None:
+        """Refuse places that are an input, lie in one, are taken twice, or cannot be written."""
+        inputs = {os.path.realpath(self._full(file)): file for file in self._request.files}
+        taken: dict[str, str] = {}
+        for file, path in self.paths.items():
+            real = os.path.realpath(self._full(path))
+            if real in inputs:
+                raise UsageError(
+                    f"`{path}` is the input itself, which is only read",
+                    hint=f"-o {small_name(file)}",
+                )
+            around = next((one for one in inputs if real.startswith(one + os.sep)), "")
+            if around:
+                raise UsageError(
+                    f"`{path}` lies in `{inputs[around]}`, which is only read",
+                    hint=f"-o {small_name(file)}",
+                )
+            if real in taken:
+                raise UsageError(
+                    f"`{taken[real]}` and `{file}` would both be `{path}`",
+                    hint="without -o each lies beside its file",
+                )
+            taken[real] = file
+            _check_folder(os.path.dirname(real))
+
+    def note(self, folder: str) -> None:
+        """Say in a folder where the small ones go, for who puts them right after a kill."""
+        with open(os.path.join(folder, _NOTE), "w", encoding="ascii") as file:
+            paths = [self._full(path) for path in self.paths.values()]
+            file.write(dumps({"pid": os.getpid(), "paths": paths}))
 
     def write(self, parts: Parts) -> None:
         """Have these on the disk; OSError if that cannot be, and what was there before stays."""
@@ -96,20 +133,69 @@ class Results:
         return variables
 
 
+def _check_folder(folder: str) -> None:
+    """Refuse a folder in which nothing can be made; one that is not there yet will be made."""
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        if error.errno != errno.ENOSPC:  # there may be room by then, and it is told when not
+            said = f"the folder {folder} may not be written: {error.strerror}"
+            raise UsageError(said, hint="-o elsewhere") from None
+
+
 def _put(model: Model, path: str) -> None:
-    folder, name = os.path.split(path)
-    os.makedirs(folder or ".", exist_ok=True)
-    temp = os.path.join(folder, f".{name}.{os.getpid()}")
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    temp, old = _hidden(path, os.getpid())[:2]
     try:
         model.write(temp)
-        if os.path.isdir(temp):
-            shutil.rmtree(path, ignore_errors=True)
-        os.replace(temp, path)
+        if os.path.isdir(temp) and os.path.isdir(path):
+            os.rename(path, old)
+            os.rename(temp, path)
+            _remove(old)
+        else:
+            os.replace(temp, path)
     except BaseException as error:
-        if os.path.isdir(temp):
-            shutil.rmtree(temp, ignore_errors=True)
-        elif os.path.exists(temp):
-            os.unlink(temp)
+        _remove(temp)
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror or str(error), path) from None
         raise
+
+
+def _hidden(path: str, pid: int) -> tuple[str, str, str]:
+    """Return where a new one is written, the one before waits, and what is not packed yet lies."""
+    folder, name = os.path.split(path)
+    temp = os.path.join(folder, f".{name}.{pid}")
+    return temp, f"{temp}.old", f"{temp}{UNPACKED}"
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def put_right(folder: str) -> None:
+    """After a kill: what lies hidden beside its place goes there, and the rest is removed.
+
+    A folder cannot be replaced at once: between two renames the new one and the one before are
+    both there, whole, and neither in its place.
+    """
+    try:
+        with open(os.path.join(folder, _NOTE), encoding="ascii") as file:
+            said = loads(file.read())
+        paths, pid = [str(path) for path in said["paths"]], int(said["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # it was killed before it had written anything
+    for path in paths:
+        temp, old, unpacked = _hidden(path, pid)
+        try:
+            if os.path.isdir(old) and not os.path.lexists(path):
+                os.rename(temp if os.path.isdir(temp) else old, path)
+            for one in (temp, old, unpacked):
+                _remove(one)
+        except OSError:
+            continue  # it is not ours any more

@@ -49,6 +49,11 @@ class Request(Record):
     most_runs: int | None = None
     most_s: float | None = None
 
+    @property
+    def is_steps_alone(self) -> bool:
+        """Tell whether nothing but the number of steps becomes less."""
+        return self.steps and not (self.args or self.env or self.files)
+
 
 class Began(Record):
     """A search begins, or goes on."""
@@ -88,7 +93,9 @@ class State(Record):
     bytes: int
     of: int
     attempts: int
-    seconds: float
+    """Also those of sittings before this one."""
+    per_s: float
+    """In this sitting."""
     trying: str
     idle_s: float
     """Since the last gain."""
@@ -124,6 +131,8 @@ class Found(Record):
     parts: tuple[Written, ...]
     command: tuple[str, ...]
     """Fails the same way, with the small files."""
+    stdin: str
+    """What it reads as its standard input; empty: nothing."""
     env: Mapping[str, str] | None
     """Variables to run it with, where these were made fewer: all others are unset."""
     in_place: bool
@@ -148,6 +157,8 @@ class Found(Record):
     """Why it ended before it was done."""
     problem: str = ""
     """What could not be written, if that is why it ended."""
+    remedy: str = ""
+    """What to do about that."""
     history: tuple[tuple[int, int], ...] = ()
     """Attempts and bytes, after each gain."""
 

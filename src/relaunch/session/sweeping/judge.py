@@ -37,7 +37,7 @@ def judge(runs: Sequence[Run], *, match: str = "") -> Judged:
     With `match`, what it matches is the one to explain, also if it never showed.
     """
     signatures = [run.outcome.signature for run in runs if _is_testable(run.outcome)]
-    failures = _apart([one for one in signatures if one is not None])
+    failures = apart([one for one in signatures if one is not None])
     wanted = [one for one in failures if one.kind == _PINNED] if match else failures
     hunted = wanted[0] if wanted else None
     cases = tuple(_case(run, failures, hunted) for run in runs)
@@ -58,8 +58,8 @@ def judge(runs: Sequence[Run], *, match: str = "") -> Judged:
 
 
 def _why(outcome: Outcome) -> str:
-    if outcome.not_started or outcome.interrupted:
-        return outcome.not_started or "interrupted"
+    if outcome.not_started or outcome.lost or outcome.interrupted:
+        return outcome.not_started or outcome.lost or "interrupted"
     return f"exit {outcome.exit_code}"
 
 
@@ -67,7 +67,7 @@ def _is_testable(outcome: Outcome) -> bool:
     return verdict(outcome, None) is not Verdict.UNTESTABLE
 
 
-def _apart(signatures: Iterable[Signature]) -> list[Signature]:
+def apart(signatures: Iterable[Signature]) -> list[Signature]:
     """Return one of each failure, the most frequent first."""
     counts: dict[str, int] = {}
     firsts: dict[str, Signature] = {}
@@ -76,13 +76,13 @@ def _apart(signatures: Iterable[Signature]) -> list[Signature]:
         firsts.setdefault(one.digest, one)
     totals: dict[str, int] = {}
     for digest in sorted(counts, key=lambda digest: -counts[digest]):
-        known = (first for first in totals if _is_same(firsts[digest], firsts[first]))
+        known = (first for first in totals if is_same(firsts[digest], firsts[first]))
         first = next(known, digest)
         totals[first] = totals.get(first, 0) + counts[digest]
     return [firsts[digest] for digest in sorted(totals, key=lambda digest: -totals[digest])]
 
 
-def _is_same(one: Signature, other: Signature) -> bool:
+def is_same(one: Signature, other: Signature) -> bool:
     """Tell whether two failures are one, though the settings show in their words.
 
     Of programs that only exit, the last words are all that tells one failure from another.
@@ -96,6 +96,6 @@ def _case(run: Run, failures: Sequence[Signature], hunted: Signature | None) -> 
         return Case(settings=run.settings, seen=Seen.PASSED)
     if found is None or not _is_testable(outcome):
         return Case(settings=run.settings, seen=Seen.UNTESTABLE)
-    first = next(one for one in failures if _is_same(found, one))
+    first = next(one for one in failures if is_same(found, one))
     seen = Seen.FAILED if first is hunted else Seen.OTHER
     return Case(settings=run.settings, seen=seen, key=first.digest)

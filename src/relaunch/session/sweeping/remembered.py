@@ -6,6 +6,7 @@ import os
 
 from relaunch.errors import UsageError
 from relaunch.journal import searches
+from relaunch.session.elsewhere import elsewhere_json, elsewhere_of
 from relaunch.session.past import outcome_json, outcome_of
 from relaunch.session.sweeping.told import Factor, Kind, Request, Run
 
@@ -23,10 +24,12 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     """Return a request as a search keeps it; a budget is for one sitting only."""
     return {
         **{name: getattr(request, name) for name in _PLAIN},
+        "hang_s": request.hang_s,
         "command": [*request.argv],
         "cwd": os.path.relpath(request.cwd, top),
         "factors": [[one.name, one.kind.value, [*one.values]] for one in request.factors],
         "paired": [[*group] for group in request.paired],
+        **elsewhere_json(request.elsewhere),
     }
 
 
@@ -44,6 +47,8 @@ def last_search(project: Project) -> tuple[searches.Search, Request]:
             for name, kind, values in said["factors"]
         ),
         paired=tuple(tuple(group) for group in said["paired"]),
+        elsewhere=elsewhere_of(said),
+        hang_s=said.get("hang_s"),
         **{name: said[name] for name in _PLAIN},
     )
     return search, request

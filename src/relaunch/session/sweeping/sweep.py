@@ -21,6 +21,7 @@ from relaunch.session.sweeping.judge import judge
 from relaunch.session.sweeping.remembered import KIND, request_json, run_json, run_of
 from relaunch.session.sweeping.same_code import edited
 from relaunch.session.sweeping.told import Began, Ended, Found, Kind, Noticed, State
+from relaunch.session.taken_up import take_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Sweep:
         self.cases = cases_of(request)
         self.base, self.jobs, self._notes = self._how()
         self._check_program()
-        self.book = searches.take_up(project.home.journal, self._start, resume)
+        self.book = take_up(project.home.journal, self._start, resume)
         self.runs: list[Run] = [run_of(probe) for probe in self.book.probes()]
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self._total = self._started = 0
@@ -79,8 +80,14 @@ class Sweep:
         Sets move links of the tree, and resets may change any file: such runs are kept apart.
         """
         request = self.request
-        launch = Launch(argv=request.argv, timeout_s=request.timeout_s, match=request.match or None)
+        launch = Launch(
+            argv=request.argv,
+            timeout_s=request.timeout_s,
+            limits={"hang_s": request.hang_s} if request.hang_s else None,
+            match=request.match or None,
+        )
         (base,) = plan(self.project.but(cwd=request.cwd), launch)
+        base = base.but(elsewhere=request.elsewhere)
         sets = {name for one in request.factors if one.kind is Kind.SET for name in one.values}
         if request.jobs == 1 or base.frozen or not (len(sets) > 1 or base.resets):
             return base, request.jobs, ()

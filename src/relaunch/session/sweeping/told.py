@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from relaunch.outcome import Signature
+    from relaunch.recipe import Elsewhere
     from relaunch.search.factors import Explanation
 
     Settings = Mapping[str, str]
@@ -55,9 +56,12 @@ class Request(Record):
     """How often each combination is run."""
     jobs: int = 1
     timeout_s: float | None = None
+    hang_s: float | None = None
     match: str = ""
     most_runs: int | None = None
     most_s: float | None = None
+    elsewhere: Elsewhere | None = None
+    """Where the runs go, if they do not stay here."""
     tell_apart: bool = False
     """Also run combinations that tell equally good explanations apart."""
 

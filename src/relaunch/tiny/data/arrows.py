@@ -7,13 +7,15 @@ only where it is new, or where somebody asks for whole rows.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 from bisect import bisect_left
 from contextlib import contextmanager
 from hashlib import file_digest
 
 from relaunch.errors import TinyError
-from relaunch.tiny.data.files import on_each
+from relaunch.tiny.data.files import on_each, reachable
+from relaunch.tiny.data.schemas import schema_of
 from relaunch.tiny.data.source import dig
 from relaunch.tiny.data.special import ABSENT
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 _ROWS = 1 << 13
 _GROUP = 1 << 16
+_BUFFER = 1 << 18
+_SLICE = 1 << 15
 
 
 def _arrow() -> Any:
@@ -57,6 +61,10 @@ class ArrowBatch:
         if self._rows is None:
             self._rows = self._batch.to_pylist()
         return self._rows
+
+    def schemas(self) -> list[str]:
+        """Return the keys and types of each."""
+        return [schema_of(row) for row in self.rows()]
 
     def column(self, key: str) -> list[Any]:
         """Return one column, or what lies below it."""
@@ -256,7 +264,8 @@ class Parquet(Arrows):
         _arrow()
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(self.path, memory_map=True)
+        # Not mapped: every page that was read would count as memory of ours until the end.
+        return pq.ParquetFile(self.path, buffer_size=_BUFFER)
 
     def _read(
         self, keys: Sequence[str] | None, picks: Sequence[int] | None
@@ -279,7 +288,9 @@ class Parquet(Arrows):
                 yield _Counted(rows), (done + rows) / total
                 done += rows
                 continue
-            for batch in file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns):
+            for batch in file.iter_batches(
+                batch_size=_ROWS, row_groups=[group], columns=columns, use_threads=False
+            ):
                 done += batch.num_rows
                 yield batch, done / total
 
@@ -340,19 +351,16 @@ class Ipc(Arrows):
         sizes = [os.path.getsize(file) for file in self.files]
         total, before = sum(sizes) or 1, 0
         for path, size in zip(self.files, sizes, strict=True):
-            with _opened(path) as (reader, is_file, mapped):
-                if is_file:
-                    for number in range(reader.num_record_batches):
-                        done = before + size * (number + 1) / reader.num_record_batches
-                        yield reader.get_batch(number), done / total
-                else:
-                    for batch in reader:
-                        yield batch, (before + mapped.tell()) / total
+            with _Mapped(path) as file:
+                for batch, share in file.batches():
+                    for at in range(0, batch.num_rows, _SLICE):
+                        yield batch.slice(at, _SLICE), (before + size * share) / total
+                        file.let_go()
             before += size
 
     def _schema(self) -> tuple[Any, bool]:
-        with _opened(self.files[0]) as (reader, is_file, _):
-            return reader.schema, is_file
+        with _Mapped(self.files[0]) as file:
+            return file.reader.schema, file.is_file
 
     def _write(self, tables: Iterator[Any], to: str) -> None:
         ipc = _arrow().ipc
@@ -368,19 +376,49 @@ class Ipc(Arrows):
                 writer.write_table(joined)
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[tuple[Any, bool, Any]]:
-    pyarrow = _arrow()
-    with pyarrow.memory_map(path) as mapped:
+class _Mapped:
+    """A file that is read where it lies in memory, page by page, and keeps no page for long.
+
+    pyarrow's own mapping cannot let go of pages: at the end the whole file would count as memory.
+    """
+
+    def __init__(self, path: str) -> None:
+        pyarrow = _arrow()
+        with reachable(path), open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise TinyError(f"{path} is empty", hint=f"ls -l {path}")
+            self._pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._size = len(self._pages)
+        self._file = pyarrow.BufferReader(pyarrow.py_buffer(self._pages))
+        self.is_file = True
         try:
-            reader = pyarrow.ipc.open_file(mapped)
+            self.reader = pyarrow.ipc.open_file(self._file)
         except pyarrow.ArrowInvalid:
-            mapped.seek(0)
-            reader = None
-        if reader is not None:
-            yield reader, True, mapped
+            self._file.seek(0)
+            self.is_file = False
+            self.reader = pyarrow.ipc.open_stream(self._file)
+
+    def batches(self) -> Iterator[tuple[Any, float]]:
+        """Give each batch with the share of the file that was read."""
+        if self.is_file:
+            count = self.reader.num_record_batches
+            for number in range(count):
+                yield self.reader.get_batch(number), (number + 1) / count
         else:
-            yield pyarrow.ipc.open_stream(mapped), False, mapped
+            for batch in self.reader:
+                yield batch, self._file.tell() / self._size
+
+    def let_go(self) -> None:
+        """Give all pages back; one that is still asked for is read again."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._pages.madvise(mmap.MADV_DONTNEED)
+
+    def __enter__(self) -> _Mapped:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it to the last batch that somebody has to close the mapping."""
+        self.let_go()
 
 
 class DataSet(Ipc):

@@ -125,9 +125,9 @@ class Choosing:
         elif how in (How.LONGEST, How.SHORTEST):
             self._measure(batch)
         elif how is How.SCHEMAS:
-            for n, row in enumerate(batch.rows()):
+            for n, schema in enumerate(batch.schemas()):
                 if len(self._schemas) < _MOST_SCHEMAS:
-                    self._schemas.setdefault(schema_of(row), batch.start + n)
+                    self._schemas.setdefault(schema, batch.start + n)
         if self._when is not None:
             self._judge(batch, self._when)
         self.seen += batch.count
@@ -344,20 +344,6 @@ def share_out(counts: Mapping[Any, int], rows: int) -> dict[Any, int]:
             shares[name] += 1
             left -= 1
     return shares
-
-
-def schema_of(value: Any, depth: int = 0) -> str:
-    """Return the keys and the types of a row, nested ones too."""
-    if isinstance(value, Broken):
-        return value.why
-    if isinstance(value, dict) and depth < 8:
-        inner = ",".join(f"{key}:{schema_of(one, depth + 1)}" for key, one in value.items())
-        return f"{{{inner}}}"
-    if isinstance(value, list):
-        kinds = sorted({schema_of(one, depth + 1) for one in value[:64]})
-        return f"[{'|'.join(kinds)}]"
-    named = getattr(value, "dtype", None)
-    return str(named) if named is not None else type(value).__name__
 
 
 def compiled(text: str) -> CodeType:

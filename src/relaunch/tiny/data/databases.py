@@ -10,6 +10,7 @@ from relaunch.record import Record
 from relaunch.tiny.data.choose import Choosing
 from relaunch.tiny.data.files import on_each, replacing
 from relaunch.tiny.data.request import Part, Taken
+from relaunch.tiny.data.schemas import schema_of
 from relaunch.tiny.data.source import column_of
 from relaunch.tiny.data.special import ABSENT
 
@@ -63,6 +64,10 @@ class RowBatch:
     def rows(self) -> list[dict[str, Any]]:
         """Return each as a dict."""
         return [dict(zip(self._names, row, strict=True)) for row in self._values]
+
+    def schemas(self) -> list[str]:
+        """Return the keys and types of each."""
+        return [schema_of(row) for row in self.rows()]
 
     def column(self, key: str) -> list[Any]:
         """Return one column."""

@@ -6,7 +6,7 @@ import os
 
 from relaunch.errors import TinyError
 from relaunch.tiny.data.choose import Choosing
-from relaunch.tiny.data.files import check_out, packing_named, replacing
+from relaunch.tiny.data.files import check_out, packing_named, reachable, replacing
 from relaunch.tiny.data.formats import find_format, named, open_source
 from relaunch.tiny.data.request import Part, Taken
 
@@ -23,22 +23,38 @@ _LOOKING = 0.9
 
 def extract(request: Request, *, format: str = "", tell: Tell | None = None) -> Taken:
     """Write a small file of some rows of a big one."""
-    found = find_format(request.path, format)
-    check_out(request.out, forced=request.is_forced, unlike=request.path)
-    check_name(request.out, found)
-    if found.format == "sqlite":
-        from relaunch.tiny.data.databases import extract_database
+    with reachable(request.path):
+        found = find_format(request.path, format)
+        check_out(request.out, forced=request.is_forced, unlike=request.path)
+        check_name(request.out, found)
+        if found.format == "sqlite":
+            from relaunch.tiny.data.databases import extract_database
 
-        return extract_database(request, tell)
-    if found.format == "datasets":
-        return _each_split(request, tell)
+            return extract_database(request, tell)
+        if found.format == "datasets":
+            return _each_split(request, tell)
+        with replacing(request.out, forced=request.is_forced, unlike=request.path) as temporary:
+            return _extract(request, found, temporary, tell)
+
+
+def _extract(request: Request, found: Found, to: str, tell: Tell | None) -> Taken:
+    """Write one file or folder, which somebody else puts in place."""
     source = open_source(request.path, found.format, has_header=request.has_header)
+    if request.images or request.arrays:
+        from relaunch.tiny.data.smaller import smaller
+
+        source = smaller(source, request)
     chosen = choose(source, request, tell)
-    write(source, chosen.picks, request, tell)
+
+    def share(done: float) -> None:
+        if tell is not None:
+            tell(_LOOKING + (1 - _LOOKING) * done)
+
+    source.write(chosen.picks, to, packing_named(request.out), share)
     notes = tuple(note for note in (found.note, *chosen.notes) if note)
     return Taken(
         format=source.format, rows=len(chosen.picks), total=chosen.total, parts=chosen.parts,
-        out=request.out, bytes_before=size_of(request.path), bytes_after=size_of(request.out),
+        out=request.out, bytes_before=size_of(request.path), bytes_after=size_of(to),
         notes=notes, picks=chosen.picks,
     )  # fmt: skip
 
@@ -58,21 +74,6 @@ def choose(source: Source, request: Request, tell: Tell | None = None) -> Chosen
     if not choosing.seen:
         raise TinyError(f"{request.path} has no {source.noun}s", hint=f"ls -l {request.path}")
     return choosing.choose()
-
-
-def write(source: Source, picks: tuple[int, ...], request: Request, tell: Tell | None) -> None:
-    """Write the chosen rows; all or nothing."""
-
-    def share(done: float) -> None:
-        if tell is not None:
-            tell(_LOOKING + (1 - _LOOKING) * done)
-
-    with replacing(request.out, forced=request.is_forced, unlike=request.path) as temporary:
-        if request.images or request.arrays:
-            from relaunch.tiny.data.smaller import smaller
-
-            source = smaller(source, request)
-        source.write(picks, temporary, packing_named(request.out), share)
 
 
 def check_name(out: str, found: Found) -> None:
@@ -110,7 +111,7 @@ def _each_split(request: Request, tell: Tell | None) -> Taken:
 
             inner = request.but(path=os.path.join(request.path, name),
                                 out=os.path.join(temporary, name))  # fmt: skip
-            one = extract(inner, tell=share)
+            one = _extract(inner, find_format(inner.path), inner.out, share)
             taken.append(one)
             parts += [part.but(why=f"{part.why} of {name}") for part in one.parts]
     return Taken(

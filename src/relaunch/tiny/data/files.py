@@ -206,7 +206,7 @@ def replacing(out: str, *, forced: bool, unlike: str = "") -> Iterator[str]:
         _put(temporary, out)
     except BaseException as error:
         _remove(temporary)
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, OSError) and is_full(error):
             raise disk_full(out, error) from None
         raise
     finally:
@@ -224,6 +224,22 @@ def check_out(out: str, *, forced: bool, unlike: str = "") -> None:
         raise TinyError(f"there is no folder {folder}", hint=f"mkdir -p {folder}")
     if not os.access(folder, os.W_OK):
         raise TinyError(f"the folder {folder} may not be written", hint="-o elsewhere")
+
+
+@contextmanager
+def reachable(path: str) -> Iterator[None]:
+    """Say in one line which file may not be read; a data set may have many."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename if isinstance(error.filename, str) else path
+        why = os.strerror(error.errno) if error.errno else error  # pyarrow's own words are long
+        raise TinyError(f"{where} cannot be read: {why}", hint=f"ls -ld {where}") from None
+
+
+def is_full(error: OSError) -> bool:
+    """Tell whether there is no room for what was to be written."""
+    return error.errno in _FULL
 
 
 def disk_full(out: str, error: OSError) -> TinyError:

@@ -6,6 +6,7 @@ import os
 import shutil
 
 from relaunch.tiny.data.files import on_each
+from relaunch.tiny.data.schemas import HEAD, schema_of_bytes
 from relaunch.tiny.data.source import column_of
 from relaunch.tiny.data.special import ABSENT
 
@@ -42,6 +43,16 @@ class FolderBatch:
             for name, size in zip(self._names, self.sizes(), strict=True)
         ]  # fmt: skip
 
+    def schemas(self) -> list[str]:
+        """Return the ending of each, and of arrays dtype and rank, by their first bytes alone."""
+        return [f"{os.path.splitext(name)[1].lower()} {self._kind(name)}" for name in self._names]
+
+    def _kind(self, name: str) -> str:
+        if not name.lower().endswith(".npy"):
+            return "bytes"
+        with open(os.path.join(self._top, name), "rb") as file:
+            return schema_of_bytes(file.read(HEAD))
+
     def column(self, key: str) -> list[Any]:
         """Return one fact of each."""
         return column_of(self.rows(), key, ABSENT)
@@ -58,6 +69,10 @@ class FolderBatch:
             watch.type_seen("the folder", os.path.splitext(name)[1].lower() or "no ending", at[n])
 
 
+def _refuse(error: OSError) -> None:
+    raise error  # left alone, os.walk leaves out what it may not read
+
+
 class Folder:
     """All files below a folder, by name."""
 
@@ -72,7 +87,7 @@ class Folder:
         self.path = path
         self._names = sorted(
             os.path.relpath(os.path.join(folder, name), path)
-            for folder, _, names in os.walk(path)
+            for folder, _, names in os.walk(path, onerror=_refuse)
             for name in names
         )
 

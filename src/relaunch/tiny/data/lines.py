@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 
 from relaunch.errors import TinyError
 from relaunch.tiny.data.files import Raw, on_each, packed
+from relaunch.tiny.data.schemas import schema_of
 from relaunch.tiny.data.source import LONGEST_ROW, Broken, column_of
 from relaunch.tiny.data.special import ABSENT
 
@@ -104,6 +105,10 @@ class LineBatch:
 
     def _parsed(self) -> list[Any]:
         return [line.rstrip(b"\r\n").decode("utf-8", "surrogateescape") for line in self.lines]
+
+    def schemas(self) -> list[str]:
+        """Return the keys and types of each."""
+        return [schema_of(row) for row in self.rows()]
 
     def column(self, key: str) -> list[Any]:
         """Return one value of each row."""
@@ -214,6 +219,10 @@ class CsvBatch(LineBatch):
             for row in self._split()
         ]
 
+    def schemas(self) -> list[str]:
+        """Return what the text of each field reads as: a number, a word, nothing."""
+        return [",".join(map(_reads_as, row)) for row in self._split()]
+
     def column(self, key: str) -> list[Any]:
         """Return one field of each row."""
         names = self._table.names
@@ -243,6 +252,18 @@ class CsvBatch(LineBatch):
             rows = [rows[n] for n in good]
         for name, values in zip(names, zip(*rows, strict=True), strict=False):
             watch.column(name, list(values), at)
+
+
+def _reads_as(text: str) -> str:
+    if not text:
+        return "empty"
+    for kind in (int, float):
+        try:
+            kind(text)
+        except ValueError:
+            continue
+        return kind.__name__
+    return "str"
 
 
 class Lines:

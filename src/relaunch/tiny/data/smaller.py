@@ -87,27 +87,40 @@ def _table(table: Any, request: Request) -> Any:
     import pyarrow
 
     for number, field in enumerate(table.schema):
-        if not _may_hold(field.type, pyarrow.types):
+        if not _may_hold(field, pyarrow.types):
             continue
-        values = [_value(one, request) for one in table.column(number).to_pylist()]
+        column = table.column(number).to_pylist()
+        values = [_value(one, field, request) for one in column]
         table = table.set_column(number, field, pyarrow.array(values, type=field.type))
     return table
 
 
-def _may_hold(kind: Any, types: Any) -> bool:
+def _may_hold(field: Any, types: Any) -> bool:
+    if _has_a_shape(field):
+        return False
+    kind = field.type
     if types.is_struct(kind):
-        return any(_may_hold(field.type, types) for field in kind)
+        return any(_may_hold(inner, types) for inner in kind)
     return bool(types.is_binary(kind) or types.is_large_binary(kind)
                 or types.is_list(kind) or types.is_large_list(kind))  # fmt: skip
 
 
-def _value(value: Any, request: Request) -> Any:
+def _has_a_shape(field: Any) -> bool:
+    """Tell a column whose type says how big its arrays are: cut, `datasets` would not read them."""
+    return b"ARROW:extension:name" in (field.metadata or {})
+
+
+def _value(value: Any, field: Any, request: Request) -> Any:
+    """Make one cell small, as far as its field lets it."""
+    if _has_a_shape(field):
+        return value
     if isinstance(value, bytes):
         is_image = request.images and value.startswith(_MAGIC)
         return small_image(value, request.images) if is_image else value
     if isinstance(value, dict):
-        return {key: _value(one, request) for key, one in value.items()}
+        return {key: _value(one, field.type.field(key), request) for key, one in value.items()}
     if isinstance(value, list):
         kept = value[: request.arrays] if request.arrays else value
-        return [_value(one, request) for one in kept]
+        inner = getattr(field.type, "value_field", None)
+        return [_value(one, inner, request) for one in kept] if inner is not None else kept
     return value

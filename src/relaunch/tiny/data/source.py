@@ -24,6 +24,18 @@ class Broken:
         self.why = why
 
 
+class Unread:
+    """In the place of bytes that are too many to be read; these know how many they are."""
+
+    def __init__(self, size: int) -> None:
+        """Say how many."""
+        self._size = size
+
+    def __len__(self) -> int:
+        """Return how many."""
+        return self._size
+
+
 class Batch(Protocol):
     """Some rows that follow each other; nothing is parsed before it is asked for."""
 
@@ -35,6 +47,9 @@ class Batch(Protocol):
 
     def rows(self) -> Sequence[Any]:
         """Return each row as a value, `Broken` where that cannot be."""
+
+    def schemas(self) -> Sequence[str]:
+        """Return a text for each row that is the same for rows of the same keys and types."""
 
     def column(self, key: str) -> Sequence[Any]:
         """Return one value of each row, ABSENT where there is none."""

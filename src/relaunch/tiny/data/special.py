@@ -10,6 +10,8 @@ import re
 from itertools import chain, compress
 from math import copysign, inf, isfinite
 
+from relaunch.tiny.data.source import Unread
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -125,7 +127,7 @@ class Watch:
             self.paths_left_out = True
             return
         if not self._of_text:
-            self.type_seen(path, kind.__name__, at[0])
+            self.type_seen(path, "bytes" if kind is Unread else kind.__name__, at[0])
         if kind is dict:
             if depth < _DEEPEST:
                 if not all(values):
@@ -136,7 +138,8 @@ class Watch:
 
     def _seers(self) -> Mapping[type, Callable[[str, Sequence[Any], Sequence[int]], None]]:
         return {str: self._text_column if self._of_text else self._strings, int: self._numbers,
-                float: self._floats, list: self._lists, bytes: self._lists}  # fmt: skip
+                float: self._floats, list: self._lists, bytes: self._lists,
+                Unread: self._lists}  # fmt: skip
 
     def _dicts(self, path: str, rows: Sequence[Any], at: Sequence[int], depth: int) -> None:
         for name in dict.fromkeys(chain.from_iterable(rows)):

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 from relaunch.errors import TinyError
 from relaunch.tiny.data.files import Raw, on_each, packed
-from relaunch.tiny.data.source import column_of
+from relaunch.tiny.data.schemas import HEAD, schema_of, schema_of_bytes
+from relaunch.tiny.data.source import Unread, column_of
 from relaunch.tiny.data.special import ABSENT
 
 TYPE_CHECKING = False
@@ -37,6 +38,8 @@ class Sample:
         """Begin with none."""
         self.key = key
         self.members: list[Member] = []
+        self.heads: dict[str, bytes] = {}
+        """How arrays begin that are too long to be kept whole."""
 
     def row(self) -> dict[str, Any]:
         """Return its files by their endings: text and JSON read, of the rest the bytes."""
@@ -45,11 +48,22 @@ class Sample:
             found[_ending(info.name).removeprefix(".")] = _value(info.name, data, info.size)
         return found
 
+    def schema(self) -> str:
+        """Return which files it has, and what they are."""
+        kinds = []
+        for info, data in self.members:
+            if data is None:
+                kind = schema_of_bytes(self.heads.get(info.name, b""))
+            else:
+                kind = schema_of(_value(info.name, data, info.size))
+            kinds.append(f"{_ending(info.name)}:{kind}")
+        return ",".join(kinds)
+
 
 def _value(name: str, data: bytes | None, size: int) -> Any:
     ending = os.path.splitext(name)[1].lower()
     if data is None:
-        return memoryview(b"")
+        return Unread(size)
     try:
         if ending == ".json":
             return json.loads(data)
@@ -89,6 +103,10 @@ class TarBatch:
         if self._rows is None:
             self._rows = [sample.row() for sample in self.samples]
         return self._rows
+
+    def schemas(self) -> list[str]:
+        """Return which files each has, and what they are."""
+        return [sample.schema() for sample in self.samples]
 
     def column(self, key: str) -> list[Any]:
         """Return one file of each, or what lies in its JSON."""
@@ -178,6 +196,9 @@ class Tar:
                 if info.isfile() and is_read:
                     file = tar.extractfile(info)
                     data = file.read() if file is not None else b""
+                elif info.isfile() and reads and info.name.lower().endswith(".npy"):
+                    file = tar.extractfile(info)
+                    sample.heads[info.name] = file.read(HEAD) if file is not None else b""
                 sample.members.append((info, data))
         if sample is not None:
             yield sample

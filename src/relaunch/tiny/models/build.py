@@ -24,6 +24,7 @@ STAGES = ("config", "meta", "big", "build", "forward", "ok")
 MOST_BYTES = 1_000_000
 _MOST_PARAMETERS = 40_000_000
 _FORWARD_TRIES = 14
+_MOST_TOLD = 3
 _LAYOUT = re.compile(r"unpack|[Ee]xpected \d+D|must be a \dD|unbatched|number of dims")
 
 
@@ -158,6 +159,15 @@ def bytes_of(model: Any) -> int:
     for one in model.state_dict().values():
         seen[one.data_ptr() or id(one)] = one.numel() * one.element_size()
     return sum(seen.values())
+
+
+def largest(model: Any) -> list[list[Any]]:
+    """Return name, shape and bytes of the biggest weights, for who wonders why it is no smaller."""
+    found = [[name, list(one.shape), one.numel() * one.element_size()]
+             for name, one in model.state_dict().items()]  # fmt: skip
+    found.sort(key=lambda one: (-one[2], one[0]))
+    least = found[0][2] / 10
+    return [one for one in found[:_MOST_TOLD] if one[2] > least]
 
 
 def called(model: Any) -> tuple[dict[str, Any], Any]:

@@ -32,8 +32,10 @@ class Found(Record):
 
 
 class _Search:
-    def __init__(self, config: Mapping[str, Any], attempt: Attempt, seconds: float) -> None:
-        self.config, self.attempt = config, attempt
+    def __init__(
+        self, config: Mapping[str, Any], attempt: Attempt, seconds: float, tokens: int | None
+    ) -> None:
+        self.config, self.attempt, self.tokens = config, attempt, tokens
         self.ends = time.process_time() + seconds  # a busy machine is no reason to give up
         self.tries = 0
 
@@ -55,9 +57,13 @@ def find(
     seconds: float = 40.0,
     ids: Mapping[int, int] | None = None,
     vocab: int | None = None,
+    is_vocab_fixed: bool = False,
 ) -> Found:
-    """Return the smallest that works, or the one that came furthest."""
-    search = _Search(config, attempt, seconds)
+    """Return the smallest that works, or the one that came furthest.
+
+    `is_vocab_fixed`: somebody counts on so many tokens, so there are no fewer to save bytes.
+    """
+    search = _Search(config, attempt, seconds, vocab if is_vocab_fixed else None)
     best: Found | None = None
     first = ""
     hopeless: set[str] = set()
@@ -104,7 +110,8 @@ def _repaired(search: _Search, changes: list[Change], tried: Try) -> tuple[list[
 
 def _step(search: _Search, changes: list[Change], tried: Try) -> tuple[list[Change], Try] | None:
     other: tuple[list[Change], Try] | None = None
-    for next_ in neighbours(search.config, changes, tried.error):
+    own = _own_ids(tried.model)
+    for next_ in neighbours(search.config, changes, tried.error, own):
         if search.over():
             break
         made = search.try_(next_)
@@ -119,11 +126,25 @@ def _step(search: _Search, changes: list[Change], tried: Try) -> tuple[list[Chan
     return other if not search.over() else None
 
 
+def _own_ids(model: Any) -> dict[str, int]:
+    """Return the ids of tokens that a model has by itself, whatever its configuration says."""
+    named = vars(model) if model is not None else {}
+    return {name: value for name, value in named.items()
+            if type(value) is int and kind_of(name) == "id"}  # fmt: skip
+
+
 def neighbours(
-    config: Mapping[str, Any], changes: list[Change], error: str
+    config: Mapping[str, Any],
+    changes: list[Change],
+    error: str,
+    own: Mapping[str, int] | None = None,
 ) -> Iterator[list[Change]]:
-    """Yield what to try next, the likeliest first: the complaint's numbers lead."""
+    """Yield what to try next, the likeliest first: the complaint's numbers lead.
+
+    `own` are ids that the model has where its configuration names none.
+    """
     numbers = _numbers(error)
+    yield from _named_ids(config, changes, error, own or {})
     yield from _sections(config, changes, error)
     yield from _flags(config, changes, error)
     yield from _all_stages(config, changes, error)
@@ -138,6 +159,21 @@ def neighbours(
     for at, one in enumerate(ranked[:8]):
         for two in ranked[at + 1 : 8]:
             yield _without(_without(changes, one), two)
+
+
+def _named_ids(
+    config: Mapping[str, Any], changes: list[Change], error: str, own: Mapping[str, int]
+) -> Iterator[list[Change]]:
+    """Yield ids beyond the vocabulary written out as small ones, where the code has them."""
+    found = re.search(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)", error)
+    if not found or int(found[1]) not in own.values():
+        return
+    size = int(found[2])
+    beyond = [name for name, value in own.items() if value >= size and name not in config]
+    taken = {one.new for one in changes if type(one.new) is int}
+    free = [at for at in range(size - 1, -1, -1) if at not in taken]
+    made = [Change(path=(name,), old=None, new=at) for name, at in zip(beyond, free, strict=False)]
+    yield [*changes, *made]
 
 
 def _sections(
@@ -338,7 +374,7 @@ def _smaller(search: _Search, changes: list[Change], tried: Try) -> tuple[list[C
     for _ in range(16):
         if search.over() or tried.bytes <= MOST_BYTES:
             break
-        for next_ in _less(search.config, changes, tried.model):
+        for next_ in _less(search.config, changes, tried.model, search.tokens):
             made = search.try_(next_)
             if made.reached >= tried.reached and 0 < made.bytes < tried.bytes:
                 changes, tried = next_, made
@@ -356,7 +392,9 @@ def _halved(value: Any) -> Any:
     return max(4, value // 2) if type(value) is int and value > 4 else value
 
 
-def _less(config: Mapping[str, Any], changes: list[Change], model: Any) -> Iterator[list[Change]]:
+def _less(
+    config: Mapping[str, Any], changes: list[Change], model: Any, tokens: int | None
+) -> Iterator[list[Change]]:
     sizes = sorted(
         ((one.numel(), tuple(one.shape)) for one in model.state_dict().values()), reverse=True
     )
@@ -371,6 +409,8 @@ def _less(config: Mapping[str, Any], changes: list[Change], model: Any) -> Itera
             for name, value in part.items():
                 place = (*path, name)
                 current = now.get(place, value)
+                if tokens is not None and current == tokens and kind_of(name) == "vocab":
+                    continue
                 if (
                     type(current) is int
                     and root * root == side
@@ -405,5 +445,7 @@ def _less(config: Mapping[str, Any], changes: list[Change], model: Any) -> Itera
     for path, part in parts(config):
         for name, value in part.items():
             place = (*path, name)
+            if tokens is not None and kind_of(name) == "vocab":
+                continue
             if type(value) is int and value >= 256 and place not in now and kind_of(name) != "id":
                 yield [*changes, Change(path=place, old=value, new=value // 8)]

@@ -1,6 +1,7 @@
 """Every installed architecture made tiny, one forked process each; told as lines of JSON.
 
-Runs in the user's Python. A row that is in the file already is not made again.
+Runs in the user's Python. A row that is in the file already is not made again, unless other code
+or other packages have made it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import resource
 import select
 import signal
 import time
+from hashlib import blake2b
 
 from relaunch.tiny.models import build, kinds, repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from relaunch.tiny.models.kinds import Kind
@@ -25,7 +28,8 @@ def all_rows(path: str, *, seconds: float, only: list[str], failed: bool, jobs: 
     """Make every row that the file does not have yet, and add it there; `jobs` at a time."""
     quiet()
     _warm()
-    known = read_rows(path)
+    made_with = stamp()
+    known = read_rows(path, made_with)
     waiting = []
     for kind in kinds.installed():
         name = f"{kind.model_type} {kind.cls}"
@@ -40,18 +44,35 @@ def all_rows(path: str, *, seconds: float, only: list[str], failed: bool, jobs: 
         pid = os.fork()
         if not pid:
             try:
-                _rows_of(waiting[at::jobs], path, seconds)
+                _rows_of(waiting[at::jobs], path, seconds, made_with)
             finally:
                 os._exit(0)
         workers.append(pid)
-    _rows_of(waiting[:: max(jobs, 1)], path, seconds)
+    _rows_of(waiting[:: max(jobs, 1)], path, seconds, made_with)
     for pid in workers:
         os.waitpid(pid, 0)
 
 
-def _rows_of(wanted: list[Kind], path: str, seconds: float) -> None:
+def stamp() -> dict[str, str]:
+    """Return what a row depends on: the packages, and the code that makes models tiny."""
+    import torch
+    import transformers
+
+    code = blake2b(digest_size=8)
+    folder = os.path.dirname(__file__)
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), "rb") as file:
+                code.update(name.encode() + b"\0" + file.read())
+    return {
+        "transformers": str(transformers.__version__), "torch": str(torch.__version__),
+        "code": code.hexdigest(),
+    }  # fmt: skip
+
+
+def _rows_of(wanted: list[Kind], path: str, seconds: float, made_with: Mapping[str, str]) -> None:
     for kind in wanted:
-        row = _in_a_fork(kind, seconds)
+        row = {**_in_a_fork(kind, seconds), "made_with": made_with}
         mark = "ok" if passed(row) else f"{row['stage']}: {why(row)}"
         told = f"{kind.model_type} {kind.cls}  {'+'.join(row['families'])}  {mark}\n"
         for name, text in ((path, json.dumps(row) + "\n"), ("", told)):
@@ -61,13 +82,15 @@ def _rows_of(wanted: list[Kind], path: str, seconds: float) -> None:
                 os.close(place)
 
 
-def read_rows(path: str) -> dict[str, dict[str, Any]]:
-    """Return the rows of a file by their names, the last of each."""
+def read_rows(path: str, made_with: Mapping[str, str] | None = None) -> dict[str, dict[str, Any]]:
+    """Return the rows of a file by their names, the last of each; only those made with these."""
     try:
         with open(path, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file if line.strip().endswith("}")]
     except FileNotFoundError:
         return {}
+    if made_with is not None:
+        rows = [row for row in rows if row.get("made_with") == made_with]
     return {f"{row['type']} {row['class']}": row for row in rows}
 
 

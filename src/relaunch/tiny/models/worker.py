@@ -1,11 +1,13 @@
 """What is done in the user's Python: a tiny model from a configuration, or a cut one loaded again.
 
-The answer is the last line of standard output, as JSON: what was found, or `refused` with one line.
+The answer is the last line of standard output, as JSON: what was found, `refused` with one line, or
+that the disk is `full`.
 """
 
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import os
 import sys
@@ -32,7 +34,8 @@ def work(word: str, text: str) -> int:
     """Do one request and answer it."""
     request = json.loads(text)
     words: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-        "make": make, "load": load, "rows": _rows, "check-tokenizer": check_tokenizer,
+        "make": make, "load": load, "rows": _rows, "stamp": _stamp,
+        "check-tokenizer": check_tokenizer,
     }  # fmt: skip
     try:
         answer = words[word](request)
@@ -55,7 +58,8 @@ def make(request: dict[str, Any]) -> dict[str, Any]:
     seed = int(request.get("seed") or 0)
     found = repair.find(
         data, lambda made: build.attempt(cls, type(config), made, seed), ids=ids,
-        vocab=request.get("vocab"), seconds=float(request.get("seconds") or 120),
+        vocab=request.get("vocab"), is_vocab_fixed=bool(request.get("vocab_fixed")),
+        seconds=float(request.get("seconds") or 120),
     )  # fmt: skip
     if found.tried.stage != "ok":
         raise Refused(
@@ -64,16 +68,30 @@ def make(request: dict[str, Any]) -> dict[str, Any]:
     model = found.tried.model
     checks = build.check(model, found.tried.inputs, generates=True)
     out = request["out"]
-    model.save_pretrained(out)
+    try:
+        model.save_pretrained(out)
+    except Exception as error:
+        if not _is_full(error):
+            raise
+        return {"full": True}
     return {
         "class": cls.__name__, "type": data.get("model_type"), "bytes": found.tried.bytes,
         "parameters": sum(one.numel() for one in model.parameters()),
         "parameters_before": _before(cls, type(config), data),
         "changes": [[one.name, one.old, one.new] for one in found.changes],
+        "over": build.largest(model) if found.tried.bytes > build.MOST_BYTES else [],
         "checks": checks, "tries": found.tries, "repaired": bool(found.first),
         "inputs": {n: list(getattr(v, "shape", ())) for n, v in found.tried.inputs.items()},
         "versions": {"transformers": transformers.__version__, "torch": _torch()},
     }  # fmt: skip
+
+
+def _is_full(error: Exception) -> bool:
+    """Tell whether there is no room; safetensors says so in words alone."""
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return getattr(error, "errno", None) in full or any(
+        f"(os error {one})" in str(error) for one in full
+    )
 
 
 def _torch() -> str:
@@ -191,6 +209,13 @@ def _rows(request: dict[str, Any]) -> dict[str, Any]:
         failed=bool(request.get("failed")), jobs=int(request.get("jobs") or 1),
     )  # fmt: skip
     return {}
+
+
+def _stamp(request: dict[str, Any]) -> dict[str, Any]:
+    from relaunch.tiny.models import kinds
+
+    names = [f"{one.model_type} {one.cls}" for one in kinds.installed()]
+    return {"made_with": rows.stamp(), "installed": names}
 
 
 def check_tokenizer(request: dict[str, Any]) -> dict[str, Any]:

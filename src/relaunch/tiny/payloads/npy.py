@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_MAGIC = b"\x93NUMPY"
+MAGIC = b"\x93NUMPY"
 _CODES = {"bool": "|b1", "int8": "|i1", "uint8": "|u1", "complex64": "<c8", "complex128": "<c16"}
 
 
@@ -27,23 +27,42 @@ def write_npy(array: Array) -> bytes:
     return _head(code, array.shape) + array.data
 
 
-def _head(code: str, shape: tuple[int, ...]) -> bytes:
-    said = f"{{'descr': {code!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
-    length = -(len(_MAGIC) + 4 + len(said) + 1) % 64
+def _head(code: str, shape: tuple[int, ...], *, is_fortran: bool = False) -> bytes:
+    said = f"{{'descr': {code!r}, 'fortran_order': {is_fortran}, 'shape': {shape!r}, }}"
+    length = -(len(MAGIC) + 4 + len(said) + 1) % 64
     said += " " * length + "\n"
-    return _MAGIC + b"\1\0" + len(said).to_bytes(2, "little") + said.encode()
+    return MAGIC + b"\1\0" + len(said).to_bytes(2, "little") + said.encode()
 
 
 def read_head(data: bytes) -> tuple[dict[str, Any], int]:
     """Return what the header says, and where the elements begin."""
-    if not data.startswith(_MAGIC):
+    head, at = _said(data)
+    if not isinstance(head.get("descr"), str):
+        raise ValueError("an array of records")
+    return head, at
+
+
+def kind_of(head: bytes) -> str:
+    """Return dtype and rank of an array by the beginning of its file, `npy` if that is broken."""
+    try:
+        said, _ = _said(head)
+    except ValueError:
+        return "npy"
+    return f"{said.get('descr')} of rank {len(said['shape'])}"
+
+
+def _said(data: bytes) -> tuple[dict[str, Any], int]:
+    if not data.startswith(MAGIC) or len(data) < len(MAGIC) + 6:
         raise ValueError("not npy")
     wide = 2 if data[6] == 1 else 4
     size = int.from_bytes(data[8 : 8 + wide], "little")
     at = 8 + wide + size
-    head = ast.literal_eval(data[8 + wide : at].decode("latin-1"))
-    if not isinstance(head, dict) or not isinstance(head.get("descr"), str):
-        raise ValueError("an array of records")
+    try:
+        head = ast.literal_eval(data[8 + wide : at].decode("latin-1"))
+    except SyntaxError:
+        raise ValueError("a torn header") from None
+    if not isinstance(head, dict) or not isinstance(head.get("shape"), tuple):
+        raise ValueError("a header without a shape")
     return head, at
 
 
@@ -60,8 +79,11 @@ def cut(data: bytes, most: int) -> bytes:
     """Return an array of the same type with at most so many elements in each direction."""
     head, at = read_head(data)
     code, shape = head["descr"], tuple(head["shape"])
-    if head["fortran_order"] or "O" in code:
-        raise ValueError("not in C order")
+    if "O" in code:
+        raise ValueError("objects have no size of their own")
+    is_fortran = bool(head.get("fortran_order"))
+    new_shape = tuple(min(one, most) for one in shape)
+    shape = shape[::-1] if is_fortran else shape
     size = int(code[2:]) * (4 if code[1] == "U" else 1)
     kept = data[at:]
     for axis, old in enumerate(shape):
@@ -69,4 +91,4 @@ def cut(data: bytes, most: int) -> bytes:
         inner = size * prod(shape[axis + 1 :])
         outer = prod(min(one, most) for one in shape[:axis])
         kept = b"".join(kept[n * old * inner : n * old * inner + new * inner] for n in range(outer))
-    return _head(code, tuple(min(one, most) for one in shape)) + kept
+    return _head(code, new_shape, is_fortran=is_fortran) + kept

@@ -94,15 +94,19 @@ class Forked(Record):
     """What forked it is gone: nobody knows how it ended."""
 
 
-def read_noted(folder: str, parent: int) -> Noted | None:
-    """Read what the program itself noted, which is a child of `parent`; None if it did not."""
-    for name in os.listdir(folder):
-        if not name.endswith(".modules"):
-            continue
+def read_noted(folder: str, parent: int | None) -> Noted | None:
+    """Read what the program itself noted, which is a child of `parent`; None if it did not.
+
+    On another machine nobody knows its parent: there it is the only one that noted anything.
+    """
+    names = [name for name in os.listdir(folder) if name.endswith(".modules")]
+    if parent is None and len(names) > 1:
+        return None
+    for name in names:
         try:
             with open(os.path.join(folder, name), "rb") as file:
                 told = marshal.loads(file.read())
-            if told["parent"] == parent:
+            if parent in (None, told["parent"]):
                 return Noted(
                     argv=tuple(told["argv"]),
                     path=tuple(told["path"]),

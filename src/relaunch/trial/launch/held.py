@@ -49,6 +49,8 @@ class Spec(Record):
     """How many of its last words change."""
     stdin: str = ""
     memory_bytes: int = 0
+    is_race: bool = False
+    """Its threads are scheduled: each fork gets an order for them."""
 
 
 class End(Record):
@@ -131,6 +133,7 @@ class Held:
             "words": spec.words,
             "stdin": spec.stdin,
             "memory": spec.memory_bytes,
+            "race": spec.is_race,
             "link": LINK,
             "heard": HEARD,
         }
@@ -139,12 +142,18 @@ class Held:
         """Return what turns readable when there is something to take."""
         return [self._link.fileno(), self._near]
 
-    def go(self, words: Sequence[str] | None = None) -> None:
-        """Fork once; with other words where these change. Gone if there is nobody."""
+    def go(
+        self, words: Sequence[str] | None = None, *, order: Mapping[str, Any] | None = None
+    ) -> None:
+        """Fork once; with other words where these change, or an order for its threads.
+
+        Gone if there is nobody.
+        """
         self._output = []
         self.is_busy = True
         self.began = time.monotonic()
-        self._say(b"F", marshal.dumps(list(words), VERSION) if words is not None else b"")
+        told = dict(order) if order is not None else list(words) if words is not None else None
+        self._say(b"F", marshal.dumps(told, VERSION) if told is not None else b"")
 
     def kill(self) -> None:
         """End the fork that runs; its end is told as ever."""

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _DAY_S = 86400
 _INHERITED, _BELOW = "zzz_relaunch_inherited.pth", "zzz_relaunch_below.pth"
 """They are read last: what an environment has itself comes first."""
+GONE = ".gone-"
+"""How a folder is called while it is removed."""
 
 
 class Environment(Record):
@@ -163,7 +165,6 @@ class Environments:
         if key in self._failures:
             raise self._failed(self._failures[key], folder)
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
             with _Lock(folder, self.tell, what):
                 return _complete(folder) or self._make(key, folder, what, ways, finish)
         except OSError as error:
@@ -304,17 +305,72 @@ class _Lock:
         self._fd = -1
 
     def __enter__(self) -> None:
-        """Wait until nobody else holds it."""
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._tell(f"waiting: another process makes {self._what}")
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        """Wait until nobody else holds it; who sweeps may have taken the folder away meanwhile."""
+        while True:
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            try:
+                self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError:
+                continue
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._tell(f"waiting: another process makes {self._what}")
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
+            if _is_there(self._path, self._fd):
+                return
+            os.close(self._fd)
 
     def __exit__(self, *_: object) -> None:
         """Let go."""
         os.close(self._fd)
+
+
+def _is_there(path: str, fd: int) -> bool:
+    """Tell whether an open file still has that name."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def sweep(parent: str) -> list[str]:
+    """Remove the environments that are half made by nobody any more; returns their keys.
+
+    Who makes one holds its lock until it is whole, or known to be impossible.
+    """
+    gone = []
+    for name in os.listdir(parent):
+        folder = os.path.join(parent, name)
+        if name.startswith(GONE):
+            shutil.rmtree(folder, ignore_errors=True)
+        elif not _is_settled(folder) and _take_away(parent, name):
+            gone.append(name)
+    return gone
+
+
+def _is_settled(folder: str) -> bool:
+    return any(os.path.exists(os.path.join(folder, name)) for name in ("made", "failed"))
+
+
+def _take_away(parent: str, name: str) -> bool:
+    """Remove an environment unless somebody makes it; renamed first, so that no half is seen."""
+    folder, hidden = os.path.join(parent, name), os.path.join(parent, f"{GONE}{os.getpid()}-{name}")
+    try:
+        fd = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # it is not there yet, or no longer
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_settled(folder):
+            return False
+        os.rename(folder, hidden)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    shutil.rmtree(hidden, ignore_errors=True)
+    return True
 
 
 def _complete(folder: str) -> dict[str, Any]:

@@ -14,11 +14,17 @@ from relaunch.trial.place.stated.line import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    Pin = tuple[str, str, str]
+    """A package, its version or address, and where it is needed: a marker, or nothing."""
+
 _INSTALLED = re.compile(r"([A-Za-z0-9][\w.]*)-([^-]+)(?:-py[\d.]+)?\.(?:dist|egg)-info$")
-_PIN = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(?:===?\s*([^\s;,#]+)|@\s*(\S+))")
+_PIN = re.compile(
+    r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(?:===?\s*([^\s;,#]+)|@\s*(\S+))"
+    r"(?:\s*;\s*([^#\n]+?)(?=\s+(?:--|#)|\s*$))?"
+)
 _FROM_URL = re.compile(r"(?:-e\s+|--editable[\s=]+)?(\S+://\S+?)#(?:\S*&)?egg=([\w.-]+)")
 _OWN = frozenset(("editable", "virtual", "directory", "path"))
 """Where the sources of a lock say that a package is the project's own."""
@@ -56,6 +62,32 @@ def pins(folder: str) -> dict[str, str]:
             name = canonical(told[1])
             found[name] = f"{name} @ {url}" if url else f"{name}=={told[2]}"
     return found
+
+
+def editable(folders: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return what is installed from a tree that is worked on, and what it puts on the path."""
+    found: dict[str, tuple[str, ...]] = {}
+    for folder in folders:
+        for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            told = _INSTALLED.match(entry)
+            inner = os.path.join(folder, entry)
+            if told and _is_editable(read_if_there(os.path.join(inner, "direct_url.json"))):
+                listed = read_if_there(os.path.join(inner, "RECORD")).splitlines()
+                names = [line.partition(",")[0] for line in listed if ".pth," in line]
+                lines = [
+                    line.strip()
+                    for name in names
+                    for line in read_if_there(os.path.join(folder, name)).splitlines()
+                ]
+                found.setdefault(canonical(told[1]), tuple(filter(os.path.isdir, lines)))
+    return found
+
+
+def _is_editable(text: str) -> bool:
+    try:
+        return bool(loads(text)["dir_info"]["editable"])
+    except (ValueError, LookupError, TypeError):
+        return False
 
 
 def _direct(text: str) -> str:
@@ -97,12 +129,12 @@ def read_lock(text: str, name: str) -> dict[str, str]:
     base = os.path.basename(name)
     try:
         if base == "Pipfile.lock":
-            pairs = _read_pipfile_lock(loads(text))
+            found = _read_pipfile_lock(loads(text))
         elif base.endswith(".lock") or base.startswith("pylock."):
-            pairs = _read_toml(text)
+            found = _read_toml(text)
         else:
-            pairs = _read_pins(text)
-        return _joined(pairs)
+            found = _read_pins(text)
+        return _joined(found)
     except (
         ValueError,
         LookupError,
@@ -112,43 +144,125 @@ def read_lock(text: str, name: str) -> dict[str, str]:
         raise PlaceError(f"`{name}` cannot be read as a lock: {error}") from error
 
 
-def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def lines_of(name: str, version: str) -> list[str]:
+    """Return what an installer takes of a package as `read_lock` tells it, in one line or more."""
+    found = []
+    for one in version.split(", "):
+        place, _, marker = one.partition(" ; ")
+        head = f"{name} @ {place} " if "://" in place else f"{name}=={place}"
+        found.append(f"{head}; {marker}" if marker else head.strip())
+    return found
+
+
+def _joined(pins: Iterable[Pin]) -> dict[str, str]:
     versions: dict[str, set[str]] = {}
-    for name, version in pairs:
-        versions.setdefault(canonical(name), set()).add(version)
+    for name, version, marker in pins:
+        # Whether it holds here is for the installer to say.
+        told = f"{version} ; {marker}" if marker else version
+        versions.setdefault(canonical(name), set()).add(told)
     return {name: ", ".join(sorted(versions[name])) for name in sorted(versions)}
 
 
-def _read_toml(text: str) -> Iterator[tuple[str, str]]:
+def _read_toml(text: str) -> Iterator[Pin]:
     """Read poetry.lock, uv.lock, pdm.lock and pylock.toml: a table for each package."""
     import tomllib
 
     data = tomllib.loads(text)
-    for package in (*data.get("package", ()), *data.get("packages", ())):
+    every = [*data.get("package", ()), *data.get("packages", ())]
+    needed = _needed_where(every)
+    for package in every:
         source = package.get("source", package)
-        if not _OWN & {*source, source.get("type")}:
-            yield package["name"], _commit(package, source) or str(package.get("version", ""))
+        if not _is_own(source):
+            version = _address(package, source) or str(package.get("version", ""))
+            marker = package.get("markers") or package.get("marker") or needed.get(package["name"])
+            yield package["name"], version, marker if isinstance(marker, str) else ""
 
 
-def _commit(package: Mapping[str, Any], source: Mapping[str, Any]) -> str:
-    """Return the commit of a package that is taken from a repository: versions stay the same."""
-    place = str(source.get("git") or source.get("url") or "")
-    at = source.get("resolved_reference") or package.get("revision")
-    return f"{place}@{at}" if at else place if "git" in source else ""
+def _is_own(source: Mapping[str, Any]) -> bool:
+    return bool(_OWN & {*source, source.get("type")})
 
 
-def _read_pipfile_lock(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _address(package: Mapping[str, Any], source: Mapping[str, Any]) -> str:
+    """Return where a package is taken from, if not by its version, as an installer wants it."""
+    vcs = package.get("vcs", {})
+    place = str(source.get("git") or source.get("url") or vcs.get("url") or "")
+    at = source.get("resolved_reference") or package.get("revision") or vcs.get("commit-id") or ""
+    below = source.get("subdirectory") or vcs.get("subdirectory") or ""
+    if "git" in source and not at:  # uv: https://host/fork.git?rev=main&subdirectory=sub#abc123
+        place, _, at = place.partition("#")
+        place, _, asked = place.partition("?")
+        below = dict(one.split("=", 1) for one in asked.split("&") if "=" in one).get(
+            "subdirectory", ""
+        )
+    is_git = "git" in (*source, source.get("type"), vcs.get("type"))
+    if not is_git:
+        return place if "url" in source else ""
+    return _git_address(place, str(at), str(below))
+
+
+def _git_address(place: str, at: str, below: str = "") -> str:
+    if "://" not in place:  # git@host:owner/name.git
+        place = f"ssh://{place.replace(':', '/', 1)}"
+    whole = f"git+{place.removeprefix('git+')}{f'@{at}' if at else ''}"
+    return f"{whole}#subdirectory={below}" if below else whole
+
+
+def _needed_where(every: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the markers under which packages of a uv.lock are needed; it has them at who needs.
+
+    Only where it has the project itself, from which all others are needed.
+    """
+    edges = {one["name"]: [*_edges(one)] for one in every}
+    reached = {one["name"]: "" for one in every if _is_own(one.get("source", {}))}
+    queue = [*reached]
+    for name in queue:  # by what is needed everywhere
+        for other, marker in edges.get(name, ()):
+            if not marker and other not in reached:
+                reached[other] = ""
+                queue.append(other)
+    always = {*reached}
+    queue = [*always]
+    for name in queue:
+        for other, marker in edges.get(name, ()):
+            if other in always:
+                continue
+            wanted = " and ".join(f"({one})" for one in (reached[name], marker) if one)
+            if other not in reached:
+                queue.append(other)
+                reached[other] = wanted
+            elif wanted not in reached[other]:
+                reached[other] = f"({reached[other]}) or ({wanted})"
+    return reached
+
+
+def _edges(package: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    groups = [package.get("dependencies", ())]
+    for kind in ("optional-dependencies", "dev-dependencies"):
+        groups += package.get(kind, {}).values()
+    for group in groups:
+        if isinstance(group, list):
+            for one in group:
+                marker = str(one.get("marker", "")) if isinstance(one, dict) else ""
+                if isinstance(one, dict):
+                    # What holds for an extra alone is not known to be asked for, and may be.
+                    yield one["name"], "" if "extra ==" in marker else marker
+
+
+def _read_pipfile_lock(data: Mapping[str, Any]) -> Iterator[Pin]:
     for section in ("default", "develop"):
         for name, entry in data.get(section, {}).items():
             version = str(entry.get("version", "")).lstrip("=")
-            yield name, version or f"{entry.get('git', '')}@{entry.get('ref', '')}".strip("@")
+            if entry.get("git"):
+                below = str(entry.get("subdirectory", ""))
+                version = _git_address(entry["git"], str(entry.get("ref", "")), below)
+            yield name, version, str(entry.get("markers", ""))
 
 
-def _read_pins(text: str) -> Iterator[tuple[str, str]]:
+def _read_pins(text: str) -> Iterator[Pin]:
     """Read `pip freeze` and pinned requirements; what is not pinned to one version is left out."""
     for line in map(str.strip, text.replace("\\\n", " ").splitlines()):
         url, pin = _FROM_URL.match(line), _PIN.match(line)
         if url:
-            yield url[2], url[1]
+            yield url[2], url[1], ""
         elif pin and not line.startswith("-"):
-            yield pin[1], pin[2] or pin[3]
+            yield pin[1], pin[2] or pin[3], (pin[4] or "").strip()

@@ -11,13 +11,11 @@ import shutil
 from relaunch.jsontext import loads
 from relaunch.record import Record
 from relaunch.textfile import read_if_there
-from relaunch.trial.place.environment import folders_of
+from relaunch.trial.place.environment import GONE, folders_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_GONE = ".gone-"
 
 
 class Kept(Record):
@@ -93,13 +91,13 @@ def remove(parent: str, keys: Iterable[str]) -> list[str]:
     """Remove environments, and what an earlier removal left; returns those that are gone."""
     gone = []
     for key in keys:
-        hidden = os.path.join(parent, f"{_GONE}{os.getpid()}-{key}")
+        hidden = os.path.join(parent, f"{GONE}{os.getpid()}-{key}")
         try:
             os.rename(os.path.join(parent, key), hidden)
         except OSError:
             continue
         gone.append(key)
     for name in _names(parent):
-        if name.startswith(_GONE):
+        if name.startswith(GONE):
             shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
     return gone

@@ -38,6 +38,8 @@ _LIBRARY = re.compile(
     r"|[/\\]Lib[/\\](?!.*[/\\]Lib[/\\])|^<(?!string>|stdin>|ipython|console>|stdin-\d|python-input)"
     r"|[/\\]bin[/\\](?:pytest|torchrun|ipython|py\.test|accelerate|deepspeed)$"
 )
+_STAND_IN = "/relaunch/inside/single/"
+"""Our code between the program and what would run in a process of its own."""
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _NO_NAME = frozenset(("<module>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"))
 _CALL = re.compile(r"([A-Za-z_][\w.]*(?:\[[^\[\]()]*\])*)\s*\(")
@@ -253,6 +255,7 @@ def _root(raised: Raised) -> Raised:
 
 def _with_own_frames(raised: Raised, project: Sequence[str]) -> Raised:
     """Return the root; if it was raised deep in a library, with the frames of who passed it on."""
+    raised = _as_in_a_process(raised)
     root = _root(raised)
     chain = [raised]
     while chain[-1].cause is not None:
@@ -261,6 +264,14 @@ def _with_own_frames(raised: Raised, project: Sequence[str]) -> Raised:
         if any(_is_own(frame.file, project) for frame in one.frames):
             return root.but(frames=one.frames)
     return root
+
+
+def _as_in_a_process(raised: Raised) -> Raised:
+    """Take off who called work that ran in one process (`--single`) and has its own otherwise."""
+    cause = _as_in_a_process(raised.cause) if raised.cause is not None else None
+    at = max((n for n, one in enumerate(raised.frames) if _STAND_IN in one.file), default=-1)
+    frames = raised.frames[at + 1 :] or raised.frames
+    return raised if cause is None and at < 0 else raised.but(cause=cause, frames=frames)
 
 
 def _exception_key(raised: Raised, project: Sequence[str]) -> tuple[str, ...]:

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
 import bz2
-import gc
 import gzip
 import json
 import lzma
 import os
+import random
 import tempfile
 
 import pytest
+import zstandard
 from tests.small import shrink
 
 from relaunch.search.shrink import large
-from relaunch.search.shrink.formats import choose
+from relaunch.search.shrink.document import Document
+from relaunch.search.shrink.formats import choose, folder
 from relaunch.search.shrink.formats.words import Environment, Words
+from relaunch.search.shrink.packed import Packed
 
 LINES = b"".join(b'{"id": %d, "text": "some text"}\n' % number for number in range(3000))
 
@@ -139,11 +142,51 @@ def test_a_large_compressed_file_leaves_nothing_behind(tmp_path, monkeypatch):
     (tmp_path / "temp").mkdir()
     path = tmp_path / "data.jsonl.gz"
     path.write_bytes(gzip.compress(LINES))
-    search = shrink(choose.read(str(path)), lambda model: False)
-    assert len(os.listdir(tmp_path / "temp")) == 1
-    del search
-    gc.collect()
-    assert os.listdir(tmp_path / "temp") == []
+    fails = through_a_file(tmp_path, lambda file: b"2345" in gzip.decompress(file.read_bytes()))
+    search = shrink(choose.read(str(path)), fails)
+    assert search.best["it"].inner.data == b"2345"
+    assert os.listdir(tmp_path / "temp") == []  # not even now: a kill leaves nothing either
+
+
+def zst(data):
+    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+
+
+def test_a_zst_file_of_several_frames_is_read_to_its_end(tmp_path):
+    path = tmp_path / "data.jsonl.zst"
+    path.write_bytes(b"".join(map(zst, LINES.splitlines(keepends=True))))
+    model = choose.read(str(path))
+    assert isinstance(model, Packed)
+    assert isinstance(model.inner, Document)
+    assert model.inner.data == LINES
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, bz2.compress, lzma.compress, zst], ids=["gz", "bz2", "xz", "zst"]
+)
+@pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_compressed_file_that_is_cut_or_damaged_is_bytes(
+    tmp_path, pack, is_large, damage, monkeypatch
+):
+    if is_large:
+        monkeypatch.setattr(choose, "SMALL", 100)
+        monkeypatch.setattr(large, "SMALL", 100)
+    data = bytearray(pack(random.Random(5).randbytes(9000)))
+    if damage == "cut":
+        del data[len(data) // 2 :]
+    else:
+        data[len(data) // 2] ^= 0xFF
+        data[-6] ^= 0xFF
+    path = tmp_path / "folder" / "data.packed"
+    path.parent.mkdir()
+    path.write_bytes(data)
+    model = choose.read(str(path))
+    inner = folder.read(str(path.parent)).model_of("data.packed")
+    for one in (model, inner):
+        assert getattr(one, "how", "") == "it is cut or damaged: as bytes"
+        assert one is not None
+        assert one.bytes == len(data)
 
 
 def test_an_option_goes_with_its_value():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from tests.small import shrink
 
 from relaunch.search.shrink.document import Document
+from relaunch.search.shrink.formats.choose import read_bytes
 from relaunch.search.shrink.formats.jsonfile import Json
 from relaunch.search.shrink.formats.lines import Lines
 from relaunch.search.shrink.formats.words import Words
@@ -117,3 +119,47 @@ def test_a_failure_at_random_ends_too(seed):
     one = shrink(Document(TEXT[:200], Lines()), fails)
     three = shrink(Document(TEXT[:200], Lines()), fails, workers=3)
     assert one.best["it"].key == three.best["it"].key
+
+
+def could_go(model, fails):
+    """Return what any pass, walked from its start to its end, could still take away."""
+    found = []
+    for doing in model.passes():
+        cursor = doing.begin(model)
+        while cursor is not None:
+            smaller = doing.attempt(model, cursor)
+            if smaller is not None and smaller.model.measure < model.measure:
+                found += [smaller.what] if fails(smaller.model) else []
+            cursor = doing.failed(model, cursor)
+    return found
+
+
+TEXTS = {
+    "a.txt": b"".join(b"line %d of some\n" % number for number in range(12)),
+    "a.jsonl": b"".join(b'{"id": %d, "tags": [1, 2]}\n' % number for number in range(8)),
+    "a.csv": b"id,name\n" + b"".join(b"%d,n%d\n" % (number, number) for number in range(10)),
+    "a.toml": b"a = 1\n[b]\nc = [1, 2, 3]\nd = 'text'\n[b.e]\nf = true\n",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("odds", [4, 20, 60])
+def test_whatever_the_failure_no_unit_of_any_pass_can_go_in_the_end(name, workers, odds):
+    """One of so many fails, by chance: larger ones pass where smaller ones fail."""
+
+    def fails(model):
+        return crc32(model.data) % odds == 0
+
+    best = shrink(read_bytes(TEXTS[name], name), fails, workers=workers).best["it"]
+    assert could_go(best, fails) == []
+
+
+@pytest.mark.parametrize("odds", [4, 10, 20, 30, 40, 50, 60])
+def test_whatever_the_failure_no_line_can_go_in_the_end(odds):
+    def fails(data):
+        return crc32(data) % odds == 0
+
+    best = shrink(read_bytes(TEXTS["a.txt"], "a.txt"), lambda model: fails(model.data)).best["it"]
+    left = best.data.splitlines(keepends=True)
+    assert not any(fails(b"".join(left[:at] + left[at + 1 :])) for at in range(len(left)))

@@ -61,6 +61,11 @@ def test_yaml_stays_yaml_at_each_step(value, style, seed):
         small(text, "a.yaml", by_dice(seed), yaml.safe_load)
 
 
+@pytest.mark.parametrize("more", ["", "y: 1\n"])
+def test_a_quoted_text_that_ends_in_what_looks_like_a_comment_is_cut_by_lines(more):
+    assert not is_yaml(f"x: '\n\n  #'\n{more}")
+
+
 @settings(max_examples=40, deadline=None)
 @given(MAPS, st.sampled_from([False, None]))
 def test_of_yaml_only_the_needed_key_is_left(value, style):

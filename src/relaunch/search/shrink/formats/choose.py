@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import weakref
 from functools import partial
 
 from relaunch.search.shrink import packed
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from relaunch.search.shrink.model import Model
 
 _FIRST = 1 << 16
+_NO_TEXT = (".npy", ".npz", ".safetensors", ".pt", ".pth", ".parquet", ".arrow", ".feather",
+            ".pkl", ".pickle", ".joblib", ".zip", ".tar", ".gz", ".bz2", ".xz", ".zst")  # fmt: skip
+"""What has such a name and holds text is not what it says."""
 _LINES = (".jsonl", ".ndjson", ".json")
 _OPTION_LINES = re.compile(rb"(?:[ \t]*-{1,2}[A-Za-z][^\n]*\n?)+")
 _HTML = re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE)
@@ -35,7 +39,19 @@ _ENV_LINES = re.compile(rb"(?:(?:[ \t]*#[^\n]*|(?:export )?[A-Z][A-Z0-9_]*=[^\n]
 
 
 def read(path: str, *, keep: Sequence[str] = ()) -> Model:
-    """Return a file as the model of its format."""
+    """Return a file as the model of its format; one that is cut or damaged, as its bytes.
+
+    It may be just that which fails.
+    """
+    try:
+        return _read(path, keep)
+    except Exception as error:
+        if not isinstance(error, ValueError) and not packed.is_damaged(error):
+            raise
+        return _broken(path)
+
+
+def _read(path: str, keep: Sequence[str]) -> Model:
     special = sniffed(path, keep)
     if special is not None:
         return special
@@ -48,6 +64,16 @@ def read(path: str, *, keep: Sequence[str] = ()) -> Model:
     return _read_plain(path, name, keep)
 
 
+def _broken(path: str) -> Model:
+    how = "it is cut or damaged: as bytes"
+    if os.path.getsize(path) > SMALL:
+        source = source_of(path)
+        small = partial(Document, grammar=Raw(), how=how)
+        return Large(source, [(0, source.size)], small, by_lines=False, how=how)
+    with open(path, "rb") as file:
+        return Document(file.read(), Raw(), how=how)
+
+
 def _read_plain(path: str, name: str, keep: Sequence[str]) -> Model:
     if os.path.getsize(path) > SMALL:
         return _large(path, name, keep)
@@ -56,23 +82,30 @@ def _read_plain(path: str, name: str, keep: Sequence[str]) -> Model:
 
 
 def _unpacked(path: str, kind: str, name: str, keep: Sequence[str]) -> Model:
-    """Return what is in a compressed file; what is large lies in a file until the end."""
+    """Return what is in a compressed file; what is large lies in a file without a name.
+
+    However we end, the system removes it.
+    """
     name = name.removesuffix(f".{kind}")
     with packed.opened(path, kind) as file:
         data = file.read(SMALL + 1)
         if len(data) <= SMALL:
             return read_bytes(data, name, keep=keep)
-        with tempfile.NamedTemporaryFile(prefix="relaunch-", delete=False) as plain:
+        plain = tempfile.TemporaryFile(prefix="relaunch-")  # noqa: SIM115  # closed with its model
+        try:
             while data:
                 plain.write(data)
                 data = file.read(1 << 20)
-    model = _large(plain.name, name, keep)
-    assert isinstance(model, Large)
-    model.own(plain.name)
+            plain.flush()
+            model = _large(f"/dev/fd/{plain.fileno()}", name, keep)
+        except BaseException:
+            plain.close()
+            raise
+    weakref.finalize(model.source, plain.close)
     return model
 
 
-def _large(path: str, name: str, keep: Sequence[str]) -> Model:
+def _large(path: str, name: str, keep: Sequence[str]) -> Large:
     """Return a large file as ranges: of lines if it has any."""
     with open(path, "rb") as file:
         first = file.read(1 << 20)
@@ -99,7 +132,8 @@ def grammar_for(data: bytes, name: str) -> tuple[Grammar, str]:
         if found is not None:
             return found
     if b"\0" in data[:_FIRST]:
-        return Raw(), f"as bytes: no {suffix[1:]}" if suffix in (".csv", ".txt") else ""
+        is_told = suffix in (".csv", ".txt", *_NO_TEXT)
+        return Raw(), f"as bytes: no {suffix[1:]}" if is_told else ""
     return _text(data, name, suffix)
 
 
@@ -137,7 +171,7 @@ def _text(data: bytes, name: str, suffix: str) -> tuple[Grammar, str]:
         except Unparsable as fault:
             return Lines(), f"as lines: {fault}"
         return grammar, ""
-    return Lines(), ""
+    return Lines(), f"as lines: no {suffix[1:]}" if suffix in _NO_TEXT else ""
 
 
 def _candidates(data: bytes, name: str, suffix: str) -> list[Grammar]:

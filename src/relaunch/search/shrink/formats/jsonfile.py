@@ -8,7 +8,8 @@ from relaunch.search.shrink import pieces
 from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree, without_separated
-from relaunch.search.shrink.treepasses import TreeGrammar, made
+from relaunch.search.shrink.treegrammar import TreeGrammar, made
+from relaunch.search.shrink.treepasses import tree_passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Json(TreeGrammar):
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return the passes over the tree, then blanks."""
-        return [LISTS, *self.tree_passes(document), BLANKS]
+        return [LISTS, *tree_passes(document), BLANKS]
 
     def simplest(self, tree: Tree, leaf: int) -> bytes | None:
         """Return an empty string, or 0."""
@@ -119,7 +120,7 @@ class JsonLines(Json):
         """Return lines first; what is in them when few are left."""
         if document.bytes > _DETAILS_UP_TO:
             return [RECORDS]
-        return [RECORDS, LISTS, *self.tree_passes(document), BLANKS]
+        return [RECORDS, LISTS, *tree_passes(document), BLANKS]
 
     def without(self, tree: Tree, parent: int, gone: Sequence[tuple[int, int]]) -> list[Edit]:
         """Cut whole lines of the file; in values what their separators say."""

@@ -8,6 +8,7 @@ from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.formats.plain_values import PlainValues
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree
+from relaunch.search.shrink.treepasses import tree_passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Keyed(PlainValues):
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return the passes over the tree, then blanks."""
-        return [*self.tree_passes(document), BLANKS]
+        return [*tree_passes(document), BLANKS]
 
     def read(self, data: bytes) -> Tree:
         """Return the tree: sections, names, and what stands between them."""

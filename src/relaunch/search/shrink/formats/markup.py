@@ -9,7 +9,8 @@ from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.formats.lines import character_spans
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, TEXT, WORD, Tree
-from relaunch.search.shrink.treepasses import TreeGrammar
+from relaunch.search.shrink.treegrammar import TreeGrammar
+from relaunch.search.shrink.treepasses import tree_passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Markup(TreeGrammar):
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return elements, attributes, text, blanks, characters."""
-        tree = self.tree_passes(document)
+        tree = tree_passes(document)
         return [*tree[:4], _ATTRIBUTE_PASS, *tree[4:], _BLANK_PASS, _CHARACTERS]
 
     def read(self, data: bytes) -> Tree:

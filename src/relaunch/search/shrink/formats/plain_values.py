@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relaunch.search.shrink.tree import NUMBER, Tree
-from relaunch.search.shrink.treepasses import TreeGrammar
+from relaunch.search.shrink.treegrammar import TreeGrammar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

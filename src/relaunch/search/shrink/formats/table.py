@@ -9,7 +9,8 @@ from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.formats.plain_values import PlainValues
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, NUMBER, TEXT, Tree
-from relaunch.search.shrink.treepasses import EachValue, Everywhere, Tied, Values
+from relaunch.search.shrink.treeparts import Everywhere
+from relaunch.search.shrink.treevalues import EachValue, Tied, Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

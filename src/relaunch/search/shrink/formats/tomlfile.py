@@ -9,7 +9,8 @@ from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.formats.lines import character_spans
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree, without_separated
-from relaunch.search.shrink.treepasses import TreeGrammar
+from relaunch.search.shrink.treegrammar import TreeGrammar
+from relaunch.search.shrink.treepasses import tree_passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Toml(TreeGrammar):
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return the passes over the tree, then comments and blanks, then characters."""
-        return [*self.tree_passes(document), _COMMENTS, _CHARACTERS]
+        return [*tree_passes(document), _COMMENTS, _CHARACTERS]
 
     def read(self, data: bytes) -> Tree:
         """Return the tree: tables under the root, keys in them."""

@@ -11,7 +11,8 @@ import re
 from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree, without_separated
-from relaunch.search.shrink.treepasses import TreeGrammar
+from relaunch.search.shrink.treegrammar import TreeGrammar
+from relaunch.search.shrink.treepasses import tree_passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Yaml(TreeGrammar):
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return the passes over the tree, then comments."""
-        return [*self.tree_passes(document), _COMMENTS]
+        return [*tree_passes(document), _COMMENTS]
 
     def read(self, data: bytes) -> Tree:
         """Return the tree."""
@@ -306,7 +307,7 @@ class _Reader:
         if rest[:1] in (b"[", b"{"):
             node, end = self._flow(parent, at, name, depth)
             while self.lines[self.at].end < end:
-                self.at += 1
+                self._go_on(end)
             if not _TAIL.fullmatch(self._text(end, self.lines[self.at])):
                 raise Unparsable("text after a flow", end)
             self.at += 1
@@ -337,13 +338,19 @@ class _Reader:
         if match is None:
             raise Unparsable("a quote without its end", at)
         while self.lines[self.at].end < match.end():
-            self.at += 1
+            self._go_on(match.end())
             if self.lines[self.at].indent <= indent:
                 raise Unparsable("a quoted text without an indent", self.lines[self.at].start)
         if not _TAIL.fullmatch(self._text(match.end(), self.lines[self.at])):
             raise Unparsable("text after a quoted one", match.end())
         self.at += 1
         return self.tree.add(WORD, parent, at, match.end(), name=name)
+
+    def _go_on(self, end: int) -> None:
+        """Take the next line of what ends there; one that looks like a comment is none of ours."""
+        self.at += 1
+        if self.at == len(self.lines) or self.lines[self.at].start >= end:
+            raise Unparsable("a text that ends in what looks like a comment", end)
 
     def _kind(self, start: int, end: int, is_long: bool) -> int:
         raw = self.data[start:end]

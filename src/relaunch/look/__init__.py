@@ -1,0 +1,1 @@
+"""Reads processes that run: who belongs together, what they use, where they are."""

@@ -1,0 +1,27 @@
+"""Where the threads of running processes are, asked from outside; many processes as one tree."""
+
+from relaunch.look.stacks.faults import read_fault
+from relaunch.look.stacks.frames import (
+    Frame,
+    LookError,
+    ProcessStacks,
+    Thread,
+    chain,
+    functions,
+    is_own,
+)
+from relaunch.look.stacks.pyspy import dump, py_spy, read_threads
+
+__all__ = [
+    "Frame",
+    "LookError",
+    "ProcessStacks",
+    "Thread",
+    "chain",
+    "dump",
+    "functions",
+    "is_own",
+    "py_spy",
+    "read_fault",
+    "read_threads",
+]

@@ -1,0 +1,1 @@
+"""Repeating: how often a program fails, how sure that is, and what provokes it."""

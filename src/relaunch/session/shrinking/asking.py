@@ -1,0 +1,157 @@
+"""Runs of one search: attempts in the seats of a crew, single ones aside, until someone ends it."""
+
+from __future__ import annotations
+
+from relaunch.journal import searches
+from relaunch.session.shrinking.crew import FRESH, Job
+from relaunch.session.sitting import Stopped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from relaunch.proc.interrupts import Interrupts
+    from relaunch.search.shrink.model import Attempt
+    from relaunch.search.shrink.shrinking import Shrinking
+    from relaunch.session.shrinking.crew import Crew, Parts, Ran
+    from relaunch.session.shrinking.hunt import Hunt
+    from relaunch.session.sitting import Sitting
+
+_SURE, _SURE_S = 5, 2.0
+"""At the end it must fail so often in a row, if that does not take longer: chance may have led to
+what hardly ever fails, as at the edge of a stack."""
+_SOON_S = 0.5
+"""What ends in less is let run, though nobody wants to know any more."""
+
+
+class Asked:
+    """An attempt on its way."""
+
+    def __init__(self, attempt: Attempt, tries: int) -> None:
+        """It may be run so often until it fails the same way."""
+        self.attempt = attempt
+        self.left = tries
+        self.is_confirming = False
+        self.fresh = 0
+        """So often it failed the same way in a process of its own."""
+        self.guards = 0
+        self.seconds = 0.0
+
+
+class Asking:
+    """What is asked of the crew, and not answered yet."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        hunt: Hunt,
+        sitting: Sitting,
+        interrupts: Interrupts,
+        *,
+        learn: Callable[[Ran], None],
+        way_changed: Callable[[], None],
+    ) -> None:
+        """`learn` takes attempts that end while another run is waited for."""
+        self.crew = crew
+        self._hunt = hunt
+        self._sitting = sitting
+        self._interrupts = interrupts
+        self._learn = learn
+        self._way_changed = way_changed
+        self._asked: dict[int, tuple[Job, Asked]] = {}
+        self.again: list[tuple[Job, Asked]] = []
+        """What has to be run once more, before anything else."""
+        self.fresh = 0
+        """So many runs had a process of their own."""
+
+    # --- attempts, several at once
+
+    def start(self, job: Job, asked: Asked) -> None:
+        """Run it in a free seat."""
+        self._asked[id(job)] = (job, asked)
+        for lost in self.crew.start(job):
+            self.again.append(self._asked.pop(id(lost)))
+
+    def answered(self, ran: Ran) -> Asked | None:
+        """Return what this was a run of; None: nobody asks any more."""
+        entry = self._asked.pop(id(ran.job), None)
+        return None if entry is None else entry[1]
+
+    def wait(self, seconds: float | None) -> list[Ran]:
+        """Wait until something has ended; Stopped when a person or the clock says so."""
+        self._sitting.check_time()
+        left = self._sitting.left_s
+        if left is not None:
+            seconds = left if seconds is None else min(seconds, left)
+        way = self.crew.way
+        ran, lost = self.crew.wait(seconds, self._interrupts)
+        for job in lost:
+            if id(job) in self._asked:  # else it was only to see whether forks fail too
+                self.again.append(self._asked.pop(id(job)))
+        if self.crew.way != way:
+            self._way_changed()
+        if self._interrupts.came:
+            raise Stopped(searches.INTERRUPTED)
+        return ran
+
+    def drop(self, attempt: Attempt, engine: Shrinking) -> None:
+        """End an attempt whose answer no longer matters, if that is quicker than to let it run."""
+        for job, asked in list(self._asked.values()):
+            if asked.attempt is attempt:
+                if self.crew.way == FRESH and self._hunt.seconds < _SOON_S:
+                    return
+                self.crew.cancel([job])
+                del self._asked[id(job)]
+        self.again = [one for one in self.again if one[1].attempt is not attempt]
+        engine.forget(attempt)
+
+    def give_up(self, engine: Shrinking) -> None:
+        """Forget what runs: it goes on from what does not hold."""
+        for job, asked in [*self._asked.values(), *self.again]:
+            self.crew.cancel([job])
+            engine.forget(asked.attempt)
+        self._asked.clear()
+        self.again.clear()
+
+    # --- one thing at a time, in a process of its own
+
+    def aside(
+        self, parts: Parts, *, noting: bool = False, guard: str = "", bare: bool = False
+    ) -> Ran:
+        """Run once and wait for it; other attempts may end meanwhile."""
+        job = Job(parts=parts, fresh=True, noting=noting, guard=guard, bare=bare)
+        self.fresh += not guard
+        self.crew.start_aside(job)
+        while True:
+            for ran in self.wait(None):
+                if ran.job is job:
+                    return ran
+                self._learn(ran)
+
+    def fails(self, parts: Parts, *, bare: bool = False) -> bool:
+        """Tell whether it fails the same way in a process of its own; in some, where all do not."""
+        return any(
+            self._hunt.is_same(self.aside(parts, bare=bare).outcome)
+            for _ in range(self._hunt.tries)
+        )
+
+    def holds(self, parts: Parts, *, already: int = 0) -> bool:
+        """Tell whether it does so each time; so many of the times need not be asked for."""
+        count = max(1, min(_SURE, int(_SURE_S / max(self._hunt.seconds, 0.001)))) - already
+        if self._hunt.tries > 1:
+            return all(self.fails(parts, bare=self._hunt.is_plain) for _ in range(count))
+        left = [Job(parts=parts, fresh=True, bare=self._hunt.is_plain) for _ in range(count)]
+        running: list[Job] = []
+        self.fresh += count
+        while left or running:
+            while left and self.crew.start_anywhere(left[-1]):
+                running.append(left.pop())
+            for ran in self.wait(None):
+                if not any(ran.job is one for one in running):
+                    self._learn(ran)
+                    continue
+                running = [one for one in running if one is not ran.job]
+                if not self._hunt.is_same(ran.outcome):
+                    self.crew.cancel(running)
+                    return False
+        return True

@@ -1,0 +1,24 @@
+"""The beginning of any search: what killed ones left half made goes, and its book is taken up."""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.journal import searches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def take_up(
+    journal: str, start: Callable[[], dict[str, Any]], resume: searches.Search | None
+) -> searches.Search:
+    """Go on with a search, or make a new one that begins so; held by us."""
+    parent = os.path.join(journal, "environments")
+    if os.path.isdir(parent):
+        from relaunch.trial.place.environment import sweep
+
+        sweep(parent)
+    return searches.take_up(journal, start, resume)

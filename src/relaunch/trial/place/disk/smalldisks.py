@@ -1,0 +1,224 @@
+"""The small disks of one launch, by the best means that work here."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from relaunch.errors import PlaceError
+from relaunch.proc.companion import Companion
+from relaunch.trial.place.disk.words import (
+    OVERLAY,
+    STRACE,
+    TMPFS,
+    TRACE,
+    Fill,
+    amount,
+    counted,
+    full,
+    left_out,
+    limit_of,
+    shown,
+    unseen,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any
+
+    from relaunch.recipe import SmallDisk
+    from relaunch.trial.place.disk.budgeted import Budgeted
+    from relaunch.trial.place.disk.hold import Hold
+    from relaunch.trial.place.disk.injected import Injected
+
+
+class SmallDisks(Companion):
+    """Lets folders look as if they lay on small disks; they stay as they are, unless `keep`."""
+
+    def __init__(
+        self,
+        disks: Sequence[SmallDisk],
+        *,
+        keep: bool,
+        folder: str,
+        needed: Sequence[str],
+        say: Callable[[str], object],
+        warn: Callable[[str], object],
+    ) -> None:
+        """The trial's `folder` stays real; what is `needed` must be seen by the program."""
+        self._disks = disks
+        self._keep = keep
+        self._folder = folder
+        self._ours = (os.path.realpath(folder),) if folder else ()
+        self._needed = needed
+        self._say = say
+        self._warn = warn
+        self._hold: Hold | None = None
+        self._traced: Budgeted | Injected | None = None
+        self._fills: list[Fill] = []
+
+    def prepare(self) -> Mapping[str, str]:
+        """Make them, and see that they are there."""
+        if sys.platform != "linux":
+            raise PlaceError("--disk needs Linux: this system has no mounts of one program's own")
+        from relaunch.trial.place.disk.hold import Hold
+
+        self._fits_memory()
+        without = left_out(os.environ)
+        hold = self._hold = Hold(self._disks, ours=self._ours, needed=self._needed, without=without)
+        for disk in self._disks:
+            if hold.ways.get(disk.path):
+                self._say(self._made(disk, hold))
+        if hold.foreign:
+            files = counted(hold.foreign, "file")
+            self._say(f"{files} of others there can be read and replaced, not written to in place")
+        if unmounted := [one for one in self._disks if not hold.ways.get(one.path)]:
+            self._without_mounts(unmounted, hold, without)
+        return {}
+
+    def _without_mounts(
+        self, disks: Sequence[SmallDisk], hold: Hold, without: Collection[str]
+    ) -> None:
+        """Refuse calls where nothing can be mounted."""
+        first = disks[0].path
+        tried = {"mounts": hold.failed} if hold.failed else dict(hold.why[first])
+        hint = "rl doctor"
+        for way, begin in ((TRACE, self._trace), (STRACE, self._inject)):
+            if way in without:
+                tried[way] = "left out"
+                continue
+            why = _joined(tried)
+            try:
+                said = begin(disks)
+            except PlaceError as error:
+                tried[way] = error.message
+                hint = error.hint or hint
+                continue
+            for disk in disks:
+                self._say(f"{shown(disk.path)} {said(disk)} ({way}, {self._end()}; {why})")
+            return
+        raise PlaceError(f"no small disk over {shown(first)}: {_joined(tried)}", hint=hint)
+
+    def _trace(self, disks: Sequence[SmallDisk]) -> Callable[[SmallDisk], str]:
+        from relaunch.trial.place.disk.budgeted import Budgeted
+
+        self._traced = Budgeted(disks, keep=self._keep, folder=self._folder)
+        self._traced.prepare()
+        return lambda disk: f"takes {limit_of(disk)} more, then calls are refused; df shows more"
+
+    def _inject(self, disks: Sequence[SmallDisk]) -> Callable[[SmallDisk], str]:
+        from relaunch.trial.place.disk.injected import Injected
+
+        self._traced = Injected(disks, keep=self._keep, folder=self._folder)
+        self._traced.prepare()
+        files = counted(len(self._traced.files), "file")
+        return lambda _: f"is full for the {files} there; new ones are not limited"
+
+    def _end(self) -> str:
+        return "kept at the end" if self._keep else "discarded at the end"
+
+    def _made(self, disk: SmallDisk, hold: Hold) -> str:
+        way = hold.ways[disk.path]
+        looks = f"{shown(disk.path)} looks {limit_of(disk)}"
+        if way == TMPFS and disk.path not in hold.empty:
+            why = hold.why[disk.path].get(OVERLAY, "")
+            looks += f" and empty: what is there is not seen, as overlay fails ({why})"
+        return f"{looks} ({way}, {self._end()})"
+
+    def _fits_memory(self) -> None:
+        """Say so when the disks, which lie in memory, are larger than what is free of it."""
+        asked = sum(disk.size_bytes or 0 for disk in self._disks)
+        free = _free_memory()
+        if free and asked > free:
+            self._warn(
+                f"{amount(asked)} of small disk lie in memory, of which {amount(free)} are free"
+            )
+
+    def helpers(self) -> Collection[int]:
+        """Name the process that has the disks, and the tracer."""
+        held = (self._hold.pid,) if self._hold is not None else ()
+        return (*held, *(self._traced.helpers() if self._traced is not None else ()))
+
+    def enter(self) -> None:
+        """Let the program see them."""
+        if self._hold is not None:
+            self._hold.enter()
+        if self._traced is not None:
+            self._traced.enter()
+
+    def launched(self, pid: int) -> None:
+        """Let the tracer know."""
+        if self._traced is not None:
+            self._traced.launched(pid)
+
+    def after_our_death(self) -> None:
+        """Take back what a traced program did; mounts are gone by themselves."""
+        if self._traced is not None:
+            self._traced.after_our_death()
+
+    def ended(self) -> None:
+        """Keep what was written if that was asked, let go of the disks, and say what was full."""
+        hold, self._hold = self._hold, None
+        if hold is None:
+            return
+        try:
+            said = hold.end(keep=self._keep)
+        finally:
+            hold.stop()
+        self._fills = [Fill(**one) for one in said.get("fills", ())]
+        if self._traced is not None:
+            self._traced.ended()
+            self._fills += getattr(self._traced, "fills", list)()
+            for text in self._traced.problems:
+                self._warn(f"not taken back: {text}")
+        for fill in self._fills:
+            if fill.is_full:
+                self._warn(full(fill))
+        if self._keep and hold.ways:
+            self._tell_kept(said.get("kept"))
+
+    def _tell_kept(self, kept: Mapping[str, Any] | None) -> None:
+        if kept is None:
+            self._warn("nothing could be kept: the process that had the small disks is gone")
+            return
+        problems = kept["problems"]
+        for text in problems[:3]:
+            self._warn(f"not kept: {text}")
+        if problems[3:]:
+            self._warn(f"not kept: {len(problems) - 3} more")
+        deleted = f", {kept['deleted']} deleted" if kept["deleted"] else ""
+        self._say(f"kept {counted(kept['files'], 'file')}, {amount(kept['bytes'])}{deleted}")
+
+    def reached(self) -> Mapping[str, Any]:
+        """Say which disk was full; the program's own failure is what it is."""
+        for fill in self._fills:
+            if fill.is_full:
+                return {
+                    "what": "disk",
+                    "path": fill.path,
+                    "limit_bytes": fill.size_bytes,
+                    "bytes": fill.most_bytes,
+                    "inodes": fill.inodes,
+                    "free_inodes": fill.fewest_inodes,
+                }
+        return {}
+
+    def explain(self, failure: str) -> str:
+        """Say why there was no space on a disk that nobody saw full."""
+        if "No space left on device" not in failure or any(one.is_full for one in self._fills):
+            return ""
+        return unseen(failure, self._fills)
+
+
+def _joined(tried: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in tried.items())
+
+
+def _free_memory() -> int:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            found = dict(line.split(":", 1) for line in file)
+        return int(found["MemAvailable"].split()[0]) << 10
+    except (OSError, KeyError, ValueError):
+        return 0

@@ -1,0 +1,307 @@
+"""The process of ours that watches the memory of a program, and acts when the limit is reached.
+
+It is a process of its own, so that neither a terminal that takes no output nor a busy relay holds
+it up. It hears which process is the program, and tells what happened, one JSON value on a line.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from relaunch.jsontext import dumps
+from relaunch.look.stacks import LookError, dump, py_spy
+from relaunch.proc.eager import run_soon
+from relaunch.record import Record
+from relaunch.textfile import read_if_there
+from relaunch.trial.place.memory import halt, moment
+from relaunch.trial.place.memory.meter import Growers
+from relaunch.trial.place.memory.nearing import Nearing
+from relaunch.trial.place.memory.pace import Pace
+from relaunch.trial.place.memory.rungs import without
+from relaunch.trial.place.memory.told_inside import OURS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable, Collection, Sequence
+    from typing import Any, Protocol
+
+    from relaunch.look.stacks import Thread
+    from relaunch.trial.place.memory.moment import Growth, Seen
+    from relaunch.trial.place.memory.told_inside import Inside
+
+    class Meter(Protocol):
+        """What says how much memory a program has, and may hold it."""
+
+        limit: int
+        wakes: Sequence[int]
+        wake_on: int
+
+        def begin(self, program: int, helpers: Collection[int]) -> None: ...
+        def members(self) -> list[int]: ...
+        def used(self, rate: float) -> int: ...
+        def is_reached(self, wake: int) -> bool: ...
+        def near(self) -> None: ...
+        def loosen(self, *, goes_on: bool) -> None: ...
+        def lift(self) -> None: ...
+else:
+    import _signal
+
+KILL, PAUSE, LIFT, INTERRUPT = "kill", "pause", "lift", "interrupt"
+SPARE = "spare"
+"""Of a shell: end what it runs, and let it go on below its limit."""
+_ENDINGS = {
+    KILL: "Stopped by relaunch, not by the kernel",
+    SPARE: "Stopped by relaunch, not by the kernel",
+    INTERRUPT: "Interrupted by relaunch",
+}
+_YAMA = "/proc/sys/kernel/yama/ptrace_scope"
+_CONTINUED_MS = 20
+_HALT_S, _STOPPED_S = 0.02, 1.0
+"""So long is waited until all have come to their stop: for reading them, and for a person."""
+_NAMED_AT = 0.5
+"""With so much of the limit used, it is noted who takes pages."""
+_ASK_AT = 0.85
+"""With so much of the limit used, the program is asked which lines allocated it."""
+
+
+class Task(Record):
+    """What a watcher is to do."""
+
+    act: str
+    roots: Sequence[str]
+    """Folders of the user's own code."""
+    stacks: str = ""
+    """File for the stacks of all processes; empty: none."""
+
+
+class Watcher:
+    """One program, one limit, on one socket."""
+
+    def __init__(
+        self,
+        task: Task,
+        meter: Meter,
+        flag: Callable[[bool], object],
+        inside: Inside | None = None,
+    ) -> None:
+        """`flag` says whether the program is stopped by us; `inside` hears what it tells itself."""
+        self._task = task
+        self._meter = meter
+        self._flag = flag
+        self._inside = inside
+        self._spies = False
+        self._pace = Pace(meter.limit)
+        self._program = 0
+        self._socket = -1
+        self._peak = 0
+        self._wait_s = 0.0
+        self._growers = Growers()
+        self._nearing: Nearing | None = None
+
+    def run(self, socket: int) -> None:
+        """Watch until the other end closes."""
+        self._socket = socket
+        words = os.read(socket, 4096).split()
+        if not words:
+            return
+        self._program = int(words[0])
+        run_soon()
+        self._spies = can_spy()
+        self._meter.begin(self._program, [os.getpid(), *map(int, words[1:])])
+        if self._inside is not None:
+            self._nearing = Nearing(self._inside, self._meter.members)
+        poll = select.poll()
+        poll.register(socket, select.POLLIN)
+        for wake in self._meter.wakes:
+            poll.register(wake, self._meter.wake_on)
+        while True:
+            ready = [fd for fd, _ in poll.poll(self._wait_s * 1000)]
+            if socket in ready:
+                break
+            if self._look(ready):
+                self._act()
+                if self._task.act != SPARE or not self._meter.members():
+                    os.read(socket, 1)  # until its end: who collects us looks for others, too
+                    break
+
+    def _look(self, ready: Sequence[int]) -> bool:
+        """Tell whether the limit is reached."""
+        for wake in ready:
+            if self._meter.is_reached(wake):
+                self._peak = max(self._peak, self._meter.limit)
+                return True
+        used = self._meter.used(self._pace.rate)
+        self._peak = max(self._peak, used)
+        now = time.monotonic()
+        self._wait_s = self._pace.wait_s(used, now)
+        if self._nearing is not None:
+            self._wait_s = min(self._wait_s, self._nearing.look(now))
+        if self._inside is not None and used > _ASK_AT * self._meter.limit:
+            self._inside.ask_growth()
+        if used >= self._meter.limit:
+            return True
+        if used > _NAMED_AT * self._meter.limit:
+            self._growers.note(self._meter.members())
+        if self._spies:  # who is frozen cannot tell where it is
+            self._flag(True)
+            self._meter.near()
+            self._flag(False)
+        return False
+
+    def _act(self) -> None:
+        began = time.monotonic()
+        self._flag(True)
+        members = self._meter.members()
+        busy, grown = moment.busy_threads(members), self._growers.among(members)
+        if not self._spies and self._inside is not None:
+            self._inside.ask_stacks(members)
+        if self._task.act == SPARE:  # a shell that sees its program stopped takes it for Ctrl-Z
+            halt.stop_first(self._program)
+        stopped = halt.stop(self._meter.members)
+        used = max(self._meter.used(0), self._peak)
+        self._meter.loosen(goes_on=self._task.act != KILL)
+        halt.wait_stopped(stopped, _HALT_S)
+        self._meter.loosen(goes_on=True)  # nobody runs: only who reads their stacks needs pages
+        seen = moment.look_at(stopped, busy, self._stack_of, grown)
+        if self._spies and self._inside is not None and not any(one.threads for one in seen):
+            self._spies = False
+            halt.resume(stopped)
+            self._inside.ask_stacks(stopped)
+            stopped = halt.stop(self._meter.members)
+            seen = moment.look_at(stopped, busy, self._stack_of, grown)
+        stack_s = time.monotonic() - began
+        found = moment.reached(
+            self._meter.limit,
+            used,
+            seen,
+            self._task.roots,
+            ending=_ENDINGS.get(self._task.act, ""),
+        )
+        found["act"], found["stack_s"] = self._task.act, round(stack_s, 4)
+        growth = self._inside.growth(stopped) if self._inside is not None else {}
+        if growth:
+            found["growth"] = _first(seen, growth)
+        self._write(moment.page(found["text"], used, seen, growth))
+        self._say({"reached": found})
+        getattr(self, f"_{self._task.act}")(found["text"], stopped)
+
+    def _stack_of(self, pid: int) -> list[Thread]:
+        if self._spies or self._inside is None:
+            threads = _dump_again(pid)
+        else:
+            threads = self._inside.stacks(pid)
+        return [one for one in threads if not (one.frames and one.frames[-1].file == OURS)]
+
+    def _kill(self, _text: str, _stopped: list[int]) -> None:
+        halt.kill(self._meter.members)
+
+    def _spare(self, text: str, stopped: list[int]) -> None:
+        """End all but the shell; if that has too much itself, it goes too."""
+        halt.kill(lambda: [pid for pid in self._meter.members() if pid != self._program])
+        if self._meter.used(0) >= self._meter.limit:
+            self._kill(text, stopped)
+            return
+        self._flag(False)
+        halt.resume([self._program])
+        self._say({"say": f"{text}. {_ENDINGS[SPARE]}; the shell goes on"})
+
+    def _lift(self, text: str, stopped: list[int]) -> None:
+        self._go_on(stopped)
+        self._say({"say": f"{_small(text)}; it goes on without the limit"})
+
+    def _interrupt(self, text: str, stopped: list[int]) -> None:
+        self._go_on(stopped)
+        largest = max(stopped, key=moment.bytes_of, default=self._program)
+        for pid in {largest, self._program}:
+            halt.send(pid, _signal.SIGINT)
+        self._say({"say": f"{_small(text)}; interrupted there, it goes on without the limit"})
+
+    def _pause(self, text: str, stopped: list[int]) -> None:
+        """Leave them stopped until somebody continues one of them, or wants them to end."""
+        self._meter.lift()  # who is frozen by the kernel is stopped as soon as it is not
+        halt.wait_stopped(stopped, _STOPPED_S)  # a long call may go on
+        pid = self._program
+        look = f"Look: py-spy dump --nonblocking --pid {pid}; go on: kill -CONT {pid}; end: Ctrl-C"
+        self._say({"say": f"{_small(text)}; paused there. {look}"})
+        while not self._ended(_CONTINUED_MS):
+            if any(not _stays(pid) for pid in stopped):
+                self._go_on(stopped)
+                self._say({"say": "it goes on, without the limit"})
+                return
+
+    def _go_on(self, stopped: list[int]) -> None:
+        self._meter.lift()
+        self._flag(False)
+        halt.resume(stopped)
+
+    def _ended(self, wait_ms: int) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(wait_ms))
+
+    def _write(self, text: str) -> None:
+        if not self._task.stacks:
+            return
+        try:
+            fd = os.open(self._task.stacks, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.write(fd, text.encode("utf-8", "replace"))
+            os.close(fd)
+        except OSError:
+            pass
+
+    def _say(self, value: dict[str, Any]) -> None:
+        data = dumps(value).encode() + b"\n"
+        while data:
+            data = data[os.write(self._socket, data) :]
+
+
+def _dump_again(pid: int) -> list[Thread]:
+    """Read a process, and once more when it was not quite at its stop."""
+    try:
+        threads = dump(pid)
+    except LookError:
+        threads = []
+    return threads if any(one.frames for one in threads) else dump(pid)
+
+
+def can_spy() -> bool:
+    """Tell whether py-spy may read processes that are not below it: our parent is one.
+
+    It is tried only where the kernel may forbid it: meanwhile nobody watches.
+    """
+    if is_free_to_spy():
+        return True
+    try:
+        return "py-spy" not in without() and bool(dump(os.getppid()))
+    except LookError:
+        return False
+
+
+def is_free_to_spy() -> bool:
+    """Tell whether py-spy is there, and the kernel forbids nobody to look."""
+    if "py-spy" in without():
+        return False
+    try:
+        py_spy()
+    except LookError:
+        return False
+    return os.geteuid() == 0 or read_if_there(_YAMA).strip() in ("", "0")
+
+
+def _stays(pid: int) -> bool:
+    """Tell whether a process is still stopped, and nobody wants it to end."""
+    return halt.is_stopped(pid) and not halt.wants_to_end(pid)
+
+
+def _small(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _first(seen: Sequence[Seen], growth: dict[int, Growth]) -> list[dict[str, Any]]:
+    """Return the growth of the largest process that told any."""
+    told = next((growth[one.pid] for one in seen if one.pid in growth), None)
+    lines = told.lines if told is not None else ()
+    return [{"at": f"{one.file}:{one.line}", "bytes": one.bytes} for one in lines]

@@ -1,0 +1,860 @@
+"""`rl run --disk`: the folder looks small, and is the same afterwards, whatever happens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import World
+from tests.needs import needs
+from tests.people import Person, person, plain, root
+from tests.supervising import is_running, kill_at_once, wait_until
+
+__all__ = ["person", "plain", "root"]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="--disk needs Linux")
+
+FILL = """\
+import os, sys
+folder = sys.argv[1]
+disk = os.statvfs(folder)
+print("looks", disk.f_blocks * disk.f_frsize, sorted(os.listdir(folder)))
+file, count = os.open(folder + "/new", os.O_WRONLY | os.O_CREAT), 0
+try:
+    while True:
+        count += os.write(file, bytes(4096))
+finally:
+    print("wrote", count)
+"""
+MANY = """\
+import sys
+count = 0
+try:
+    while True:
+        open(f"{sys.argv[1]}/{count}", "w").close()
+        count += 1
+finally:
+    print("made", count)
+"""
+WORKS = """\
+import os, shutil, sys
+os.chdir(sys.argv[1])
+with open("model.pt", "ab") as file:
+    file.write(b"more")
+os.remove("log.txt")
+os.rename("notes", "words")
+shutil.rmtree("old")
+os.mkdir("old")
+open("old/new", "w").write("new")
+os.chmod("tool", 0o700)
+os.symlink("model.pt", "latest")
+"""
+FULL = "was full: "
+NO_ADMIN = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
+_FORBID = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
+NO_MOUNTS = ("unshare", "-Ur", "sh", "-c", _FORBID, "sh", *NO_ADMIN)
+"""As in a container that allows neither mounts nor namespaces."""
+
+
+def image(folder: Path) -> dict[str, tuple[object, ...]]:
+    """All that is in a folder: rights, owners, times and every byte."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in (folder, *sorted(folder.rglob("*"))):
+        about = path.lstat()
+        if path.is_symlink():
+            inside = os.readlink(path)
+        elif path.is_file():
+            inside = hashlib.sha256(path.read_bytes()).hexdigest()
+        else:
+            inside = ""
+        facts = (about.st_mode, about.st_uid, about.st_gid, about.st_nlink, about.st_mtime_ns)
+        found[str(path.relative_to(folder))] = (*facts, inside)
+    return found
+
+
+def checkpoints(who: Person) -> Path:
+    """A folder like one with checkpoints, which belongs to the person."""
+    folder = who.project / "ckpt"
+    (folder / "old" / "deep").mkdir(parents=True)
+    (folder / "model.pt").write_bytes(os.urandom(300_000))
+    (folder / "log.txt").write_text("a log\n")
+    (folder / "notes").write_text("words\n")
+    (folder / "old" / "deep" / "file").write_text("deep\n")
+    (folder / "tool").write_text("#!/bin/sh\n")
+    (folder / "link").symlink_to("model.pt")
+    os.link(folder / "notes", folder / "notes too")
+    for name, text in {"fill.py": FILL, "many.py": MANY, "works.py": WORKS}.items():
+        who.world.write(name, text)
+    who.owns()
+    return folder
+
+
+def mounts() -> str:
+    """What is mounted for everybody, but for what other tests mount meanwhile for themselves."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return "\n".join(line for line in lines if "/disk rw" not in line and "/full rw" not in line)
+
+
+# --- as large as asked ----------------------------------------------------------------------------
+
+
+def test_no_page_more_than_asked_can_be_written(person):
+    folder = checkpoints(person)
+    before, mounted = image(folder), mounts()
+    done = person.rl("run", "--disk", "ckpt=3M", "--", person.python, "fill.py", "ckpt")
+    assert f"looks {3 << 20} {sorted(os.listdir(folder))}" in done.stdout
+    assert f"wrote {3 << 20}\n" in done.stdout
+    assert "OSError: [Errno 28] No space left on device" in done.stderr
+    assert "rl: ckpt looks 3 MiB (overlay, discarded at the end)" in done.stderr
+    assert f"rl: ckpt {FULL}3 MiB used of 3 MiB" in done.stderr
+    assert done.returncode == 1
+    assert image(folder) == before
+    assert mounts() == mounted
+
+
+def test_as_many_files_as_asked_can_be_made(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    words = ["run", "--disk", "ckpt=3M,inodes=70", "--", person.python, "many.py", "ckpt"]
+    done = person.rl(*words)
+    assert "made 70\n" in done.stdout
+    assert "ckpt looks 3 MiB, 70 inodes" in done.stderr
+    assert f"ckpt {FULL}0 B used of 3 MiB, 0 of 70 inodes free" in done.stderr
+    assert image(folder) == before
+
+
+def test_inodes_alone_leave_room_for_bytes(person):
+    checkpoints(person)
+    script = (
+        "import os; d = os.statvfs('ckpt'); print(d.f_bavail * d.f_frsize > 1 << 20, d.f_ffree)"
+    )
+    done = person.rl("run", "--disk", "ckpt=inodes=7", "--", person.python, "-c", script)
+    assert done.stdout == "True 7\n", done.stderr
+
+
+def test_a_program_that_deletes_what_it_wrote_was_at_the_limit_all_the_same(person):
+    checkpoints(person)
+    line = "dd if=/dev/zero of=ckpt/x bs=64k 2>err; sync; sleep 0.2; rm ckpt/x; true"
+    done = person.rl("run", "--disk", "ckpt=2M", "--", "sh", "-c", line)
+    assert f"ckpt {FULL}2 MiB used of 2 MiB" in done.stderr
+    assert "in the end 0 B" in done.stderr
+    assert json.loads((person.world.journal / "trials/1/end.json").read_text())["reached"][
+        "limit_bytes"
+    ] == (2 << 20)
+
+
+def test_a_repeated_launch_has_the_same_disks(person):
+    checkpoints(person)
+    person.rl("run", "--disk", "ckpt=3M", "--", person.python, "fill.py", "ckpt")
+    done = person.rl()
+    assert f"disk {person.project.resolve()}/ckpt 3 MiB" in " ".join(done.stderr.split())
+    assert f"wrote {3 << 20}\n" in done.stdout, done.stderr
+    assert "ckpt looks 3 MiB (overlay, discarded at the end)" in done.stderr
+
+
+def test_a_disk_with_room_left_is_not_called_full(person):
+    checkpoints(person)
+    done = person.rl("run", "--disk", "ckpt=2M", "--", "cp", "ckpt/model.pt", "ckpt/copy")
+    assert done.returncode == 0
+    assert FULL not in done.stderr
+
+
+def test_a_file_that_is_copied_whole_before_a_change_is_named(person):
+    checkpoints(person)
+    script = "open('ckpt/model.pt', 'ab')"
+    done = person.rl("run", "--disk", "ckpt=64K", "--", person.python, "-c", script)
+    assert "No space left on device" in done.stderr
+    assert (
+        "rl: ckpt/model.pt was there before, and is copied whole before it is changed"
+        in done.stderr
+    )
+
+
+# --- the folder is the same afterwards ------------------------------------------------------------
+
+
+def test_nothing_a_program_does_there_reaches_the_folder(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    words = ["run", "--disk", "ckpt=9M", "--", person.python, "works.py", "ckpt"]
+    done = person.rl(*words)
+    assert done.returncode == 0, done.stderr
+    assert image(folder) == before
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_an_rl_that_is_ended_leaves_the_folder_and_no_process_or_mount(person, how):
+    folder = checkpoints(person)
+    before, mounted = image(folder), mounts()
+    scratch = sorted(os.listdir(person.world.env["TMPDIR"]))
+    script = "rm ckpt/log.txt; echo x >> ckpt/model.pt; echo $$ $PPID; exec sleep 60"
+    process = person.start("run", "-q", "--disk", "ckpt=9M", "--keep", "--", "sh", "-c", script)
+    assert process.stdout is not None
+    program, rl = map(int, process.stdout.readline().split())
+    below = children(rl)
+    if how == signal.SIGINT:
+        os.killpg(process.pid, how)
+    else:
+        os.kill(rl, how)
+    process.communicate(timeout=30)
+    wait_until(lambda: not any(is_running(pid) for pid in (program, *below)))
+    assert len(below) >= 3  # the guard, the one that has the disk, the program
+    assert mounts() == mounted
+    assert sorted(os.listdir(person.world.env["TMPDIR"])) == scratch
+    if how == signal.SIGKILL:  # nobody was left to keep anything
+        assert image(folder) == before
+    else:
+        assert not (folder / "log.txt").exists()
+
+
+def test_a_program_outlives_the_process_that_has_its_disk(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    line = (
+        "rm ckpt/log.txt; echo $$ $PPID; read go; ls ckpt/model.pt; df --output=size ckpt | tail -1"
+    )
+    words = person.words("run", "--disk", "ckpt=3M", "--keep", "--", "sh", "-c", line)
+    process = person.world.start(words, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    program, rl = map(int, process.stdout.readline().split())
+    for pid in children(rl):
+        if pid != program and os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink(
+            "/proc/self/ns/mnt"
+        ):
+            os.kill(pid, signal.SIGKILL)
+    out, err = process.communicate(b"go\n", timeout=30)
+    assert out.split() == [b"ckpt/model.pt", b"3072"]
+    assert b"nothing could be kept: the process that had the small disks is gone" in err
+    assert image(folder) == before
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_ctrl_c_leaves_the_folder_as_it_was(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    script = "rm -r ckpt/*; echo ready; exec sleep 60"
+    process = person.start("run", "-q", "--disk", "ckpt=9M", "--", "sh", "-c", script)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=30)
+    assert image(folder) == before
+
+
+def test_the_next_rl_finds_nothing_to_clean_up_but_the_record(person):
+    checkpoints(person)
+    process = person.start("run", "--disk", "ckpt=9M", "--", "sh", "-c", "echo $PPID; sleep 60")
+    assert process.stdout is not None
+    rl = int(process.stdout.readline())
+    os.kill(rl, signal.SIGKILL)
+    process.communicate(timeout=30)
+    done = person.rl("run", "--", "true")
+    # The program dies with its rl, by the kernel's hand; a quick next rl may still see it.
+    kept = r"rl: the rl of #1 was killed; its record is kept(, ended \d of its processes)?\n"
+    assert re.search(kept, done.stderr), done.stderr
+
+
+# --- over any folder ------------------------------------------------------------------------------
+
+
+def test_a_folder_with_an_equals_sign_in_its_name_can_be_small(person):
+    folder = person.project / "ckpt/epoch=3"
+    folder.mkdir(parents=True)
+    person.owns()
+    line = "df --output=size ckpt/epoch=3 | tail -1"
+    for limits in ("3M", "3M,inodes=64", "inodes=64,3M"):
+        done = person.rl("run", "--disk", f"ckpt/epoch=3={limits}", "--", "sh", "-c", line)
+        assert done.stdout.split() == ["3072"], done.stderr
+    grown = person.rl("grow", "--disk", "ckpt/epoch=3=1M..4M", "--step", "1M", "--", "true")
+    assert "passes" in grown.stdout, grown.stderr
+    done = person.rl("run", "--disk", "ckpt/epoch=4=1G", "--", "true")
+    assert "--disk ckpt/epoch=4=1G: `4=1G` is no limit of a disk" in done.stderr, done.stderr
+
+
+def test_the_folder_of_the_program_itself_can_be_small(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    script = "import os; open('new', 'w').close(); print(os.listdir()); raise LookupError('mine')"
+    person.world.write("fails.py", script)
+    person.owns()
+    done = person.rl("run", "--disk", ".=3M", "--", person.python, "fails.py")
+    assert "'fails.py'" in done.stdout
+    assert "'new'" in done.stdout
+    assert not (person.project / "new").exists()
+    assert image(folder) == before
+    # Told by the hook in the program, through the trial's own folder, which stays real.
+    assert os.listdir(person.world.journal / "trials/1/reports")
+    assert "rl replay" in done.stderr
+
+
+def test_a_folder_with_the_project_and_all_of_ours_in_it_can_be_small(person):
+    """As /tmp often is; other tests may have mounts there."""
+    checkpoints(person)
+    around = str(person.world.root)
+    done = person.rl("run", "--disk", f"{around}=3M", "--", person.python, "fill.py", around)
+    assert f"wrote {3 << 20}\n" in done.stdout, done.stderr
+    assert not (person.world.root / "new").exists()
+    assert os.listdir(person.world.journal / "trials/1/reports")
+
+
+def test_several_folders_have_a_disk_each_also_one_within_another(person):
+    checkpoints(person)
+    (person.project / "out").mkdir()
+    person.owns()
+    sizes = (
+        "import os; print([os.statvfs(f).f_blocks >> 8 for f in ('.', 'ckpt', 'ckpt/old', 'out')])"
+    )
+    disks = ["--disk", "ckpt/old=1M", "--disk", "ckpt=3M", "--disk", "out=5M"]
+    script = f"{sizes}; print(open('ckpt/old/deep/file').read()); open('ckpt/old/x', 'w')"
+    done = person.rl("run", *disks, "--", person.python, "-c", script)
+    assert f"{[os.statvfs(person.project).f_blocks >> 8, 3, 1, 5]}\ndeep\n" in done.stdout, (
+        done.stderr
+    )
+    assert done.stderr.count("discarded at the end") == 3
+    assert not (person.project / "ckpt/old/x").exists()
+
+
+def test_a_name_that_mount_options_would_split_is_a_folder_like_others(person):
+    checkpoints(person)
+    folder = person.project / "a,b:c\\d e"
+    folder.mkdir()
+    (folder / "file").write_text("here")
+    person.owns()
+    done = person.rl("run", "--disk", f"{folder}=1M", "--", "cat", str(folder / "file"))
+    assert done.stdout == "here", done.stderr
+
+
+def test_a_file_system_mounted_below_is_untouched_too(root):
+    needs("unshare")
+    checkpoints(root)
+    lines = 'mount -t tmpfs x ckpt/old && echo there > ckpt/old/file && "$@"; cat ckpt/old/file'
+    with_mount = ("unshare", "-m", "sh", "-c", lines, "sh")
+    line = "cat ckpt/old/file; echo x > ckpt/old/file; df --output=size -B 1M ckpt/old | tail -1"
+    done = root.rl("run", "--disk", "ckpt=3M", "--", "sh", "-c", line, before=with_mount)
+    assert done.stdout.split() == ["there", "3", "there"], done.stderr
+
+
+def test_the_root_of_all_folders_can_be_small_for_root(root):
+    folder = checkpoints(root)
+    before = image(folder)
+    words = ["--disk", "/=9M", "--disk", "ckpt=3M", "--", root.python, "fill.py"]
+    done = root.rl("run", *words, "ckpt")
+    assert f"wrote {3 << 20}\n" in done.stdout, done.stderr
+    done = root.rl("run", *words, str(root.project))
+    assert f"wrote {9 << 20}\n" in done.stdout, done.stderr
+    assert "rl: / was full: 9 MiB used of 9 MiB" in done.stderr
+    assert image(folder) == before
+    assert not (root.project / "new").exists()
+
+
+def test_what_a_plain_user_cannot_have_is_said(plain):
+    checkpoints(plain)
+    done = plain.rl("run", "--disk", "/=9M", "--", "true", env={"RELAUNCH_WITHOUT": "trace,strace"})
+    assert done.returncode == 2
+    assert "there are mounts below it, and without root they cannot be left out" in done.stderr
+
+
+def test_a_small_shared_memory_kills_who_touches_more(person):
+    script = (
+        "import mmap, os\n"
+        "file = os.open('/dev/shm/relaunch-test', os.O_RDWR | os.O_CREAT)\n"
+        "os.ftruncate(file, 2 << 20)\n"
+        "mmap.mmap(file, 2 << 20).write(bytes(2 << 20))\n"
+    )
+    done = person.rl("run", "--disk", "/dev/shm=1M", "--", person.python, "-c", script)
+    assert done.returncode == -signal.SIGBUS
+    assert f"/dev/shm {FULL}1 MiB used of 1 MiB" in done.stderr
+    assert not os.path.exists("/dev/shm/relaunch-test")
+
+
+def test_a_full_shared_memory_has_no_room_for_a_lock(person):
+    script = (
+        "import multiprocessing, os\n"
+        "os.write(os.open('/dev/shm/relaunch-test', os.O_WRONLY | os.O_CREAT), bytes(8192))\n"
+        "multiprocessing.Lock()\n"
+    )
+    done = person.rl("run", "--disk", "/dev/shm=4K", "--", person.python, "-c", script)
+    assert "OSError: [Errno 28] No space left on device" in done.stderr
+    assert FULL in done.stderr
+
+
+def test_it_is_the_same_on_a_terminal(person):
+    needs("script")
+    checkpoints(person)
+    line = " ".join(person.words("run", "--disk", "ckpt=3M", "--", "df", "-B1M", "ckpt"))
+    done = person.world.shell(f"script -qec '{line}' /dev/null")
+    assert "overlay" in done.stdout
+    assert "ckpt looks 3 MiB" in done.stdout
+
+
+# --- who runs it ----------------------------------------------------------------------------------
+
+
+def test_a_plain_user_is_who_they_were(plain):
+    checkpoints(plain)
+    lines = (
+        "id -u; id -g; touch ckpt/new; stat -c %u:%g ckpt/new ckpt ckpt/model.pt\n"
+        "grep CapEff /proc/self/status"
+    )
+    done = plain.rl("run", "--disk", "ckpt=3M", "--", "sh", "-c", lines)
+    uid, gid, *owners, _, capabilities = done.stdout.split()
+    assert owners == [f"{uid}:{gid}"] * 3, done.stdout
+    assert int(capabilities, 16) == 0
+
+
+def test_a_plain_user_can_write_in_folders_of_others_that_they_may_write_in(plain):
+    folder = checkpoints(plain)
+    if not plain.become:
+        pytest.skip("only root can make files of others")
+    for name, mode in {"shared": 0o777, "closed": 0o755}.items():
+        (folder / name).mkdir()
+        (folder / name).chmod(mode)
+    (folder / "theirs").write_text("theirs")
+    (folder / "theirs").chmod(0o666)
+    before = image(folder)
+    lines = (
+        "echo x > ckpt/shared/x && cat ckpt/shared/x\n"
+        "echo x > ckpt/closed/x; mv ckpt/notes ckpt/theirs"
+    )
+    done = plain.rl("run", "--disk", "ckpt=3M", "--", "sh", "-c", lines)
+    assert done.stdout == "x\n", done.stderr
+    assert "Permission denied" in done.stderr
+    assert "1 file of others there can be read and replaced, not written to in place" in done.stderr
+    assert done.returncode == 0
+    assert image(folder) == before
+
+
+def test_in_a_namespace_like_that_of_a_container_it_is_the_same(person):
+    needs("unshare")
+    folder = checkpoints(person)
+    before = image(folder)
+    words = ["run", "--disk", "ckpt=3M", "--", person.python, "fill.py", "ckpt"]
+    done = person.rl(*words, before=("unshare", "-Urm"))
+    assert f"wrote {3 << 20}\n" in done.stdout, done.stderr
+    assert image(folder) == before
+
+
+def test_where_nobody_may_mount_one_line_says_so(person):
+    needs("unshare")
+    needs("setpriv")
+    checkpoints(person)
+    without = {"RELAUNCH_WITHOUT": "trace,strace"}
+    done = person.rl("run", "--disk", "ckpt=3M", "--", "true", before=NO_MOUNTS, env=without)
+    assert done.returncode == 2
+    assert "no small disk over ckpt: mounts: no user namespaces here" in done.stderr
+
+
+def test_a_small_disk_can_be_on_a_small_disk(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    inner = person.words("run", "--disk", "ckpt=1M", "--", person.python, "fill.py", "ckpt")
+    done = person.rl("run", "--disk", "ckpt=3M", "--", *inner[len(person.become) :])
+    assert f"wrote {1 << 20}\n" in done.stdout, done.stderr
+    assert image(folder) == before
+
+
+def test_root_who_may_not_mount_has_files_of_all_owners(root):
+    needs("setpriv")
+    folder = checkpoints(root)
+    before = image(folder)
+    line = "touch ckpt/new && chown 5:6 ckpt/new && stat -c %u:%g ckpt/new"
+    done = root.rl("run", "--disk", "ckpt=3M", "--", "sh", "-c", line, before=NO_ADMIN)
+    assert done.stdout == "5:6\n", done.stderr
+    assert image(folder) == before
+
+
+# --- kept at the end ------------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_what_the_program_would_have_left(person):
+    """A second folder, in which the same program really works, is the model."""
+    folder, model = checkpoints(person), person.project / "model"
+    subprocess.run(["cp", "-a", folder, model], check=True)
+    done = person.rl("run", "--keep", "--disk", "ckpt=9M", "--", person.python, "works.py", "ckpt")
+    assert done.returncode == 0, done.stderr
+    assert "ckpt looks 9 MiB (overlay, kept at the end)" in done.stderr
+    assert "rl: kept " in done.stderr
+    subprocess.run([sys.executable, "works.py", "model"], cwd=person.project, check=True)
+    assert contents(folder) == contents(model)
+    assert not [name for name in os.listdir(folder) if name.startswith(".")]
+
+
+def contents(folder: Path) -> dict[str, tuple[object, ...]]:
+    """What is in a folder, but for times and owners; overlay cuts hard links of what it copies."""
+    found = image(folder)
+    return {name: (facts[0], facts[-1]) for name, facts in found.items()}
+
+
+def test_a_folder_that_was_moved_is_kept_moved(root):
+    folder, model = checkpoints(root), root.project / "model"
+    (folder / "a" / "b" / "c").mkdir(parents=True)
+    (folder / "a" / "b" / "c" / "file").write_text("c")
+    (folder / "a" / "file").write_text("a")
+    subprocess.run(["cp", "-a", folder, model], check=True)
+    moves = (
+        "import os, sys; os.chdir(sys.argv[1])\n"
+        "os.rename('a/b/c', 'moved'); open('moved/more', 'w').write('more')\n"
+        "os.rename('a', 'z'); os.rename('old', 'a'); os.rename('z', 'old')\n"
+        "os.rename('old/b', 'old/e'); os.remove('old/file')\n"
+    )
+    root.world.write("moves.py", moves)
+    done = root.rl("run", "--keep", "--disk", "ckpt=9M", "--", root.python, "moves.py", "ckpt")
+    assert done.returncode == 0, done.stderr
+    subprocess.run([sys.executable, "moves.py", "model"], cwd=root.project, check=True)
+    assert contents(folder) == contents(model)
+
+
+def test_names_of_one_file_and_holes_are_kept(person):
+    folder = checkpoints(person)
+    script = (
+        "import os\n"
+        "open('ckpt/one', 'w').write('x'); os.link('ckpt/one', 'ckpt/old/two')\n"
+        "file = open('ckpt/holes', 'wb'); file.truncate(1 << 30)\n"
+        "file.seek(1 << 29); file.write(b'x')\n"
+        "os.mkfifo('ckpt/pipe')\n"
+    )
+    done = person.rl("run", "--keep", "--disk", "ckpt=9M", "--", person.python, "-c", script)
+    assert (folder / "one").samefile(folder / "old" / "two"), done.stderr
+    assert (folder / "holes").stat().st_size == 1 << 30
+    assert (folder / "holes").stat().st_blocks < 100
+    assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
+
+
+def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(plain):
+    folder = checkpoints(plain)
+    if not plain.become:
+        pytest.skip("only root can take a folder away from somebody")
+    line = "echo x > ckpt/old/x; echo y > ckpt/y; echo ready; read go"
+    process = plain.world.start(
+        plain.words("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line),
+        stdin=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    os.chown(folder / "old", 0, 0)
+    _, err = process.communicate(b"go\n", timeout=30)
+    assert b"rl: not kept: old/x: Permission denied" in err
+    assert (folder / "y").read_text() == "y\n"
+
+
+# --- the lower rungs ------------------------------------------------------------------------------
+
+
+def test_without_overlay_the_folder_looks_empty_and_that_is_said(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    words = ["run", "--disk", "ckpt=3M,inodes=9", "--", person.python, "fill.py", "ckpt"]
+    done = person.rl(*words, env={"RELAUNCH_WITHOUT": "overlay"})
+    assert f"looks {3 << 20} []" in done.stdout, done.stderr
+    assert f"wrote {3 << 20}\n" in done.stdout
+    assert "ckpt looks 3 MiB, 9 inodes and empty: what is there is not seen" in done.stderr
+    assert "(tmpfs, discarded at the end)" in done.stderr
+    assert image(folder) == before
+
+
+def test_an_empty_folder_needs_no_overlay(person):
+    checkpoints(person)
+    (person.project / "empty").mkdir()
+    person.owns()
+    words = ["run", "--keep", "--disk", "empty=3M", "--", "sh", "-c", "echo x > empty/x"]
+    done = person.rl(*words)
+    assert "empty looks 3 MiB (tmpfs, kept at the end)" in done.stderr
+    assert os.listdir(person.project / "empty") == ["x"]
+
+
+def test_a_disk_that_looks_empty_never_hides_the_program(person):
+    checkpoints(person)
+    words = ["run", "--disk", ".=3M", "--", person.python, "fill.py", "."]
+    done = person.rl(*words, env={"RELAUNCH_WITHOUT": "overlay,trace,strace"})
+    assert done.returncode == 2
+    assert f"tmpfs: it would hide {os.path.realpath(person.project)}" in done.stderr
+
+
+def traced(who: Person, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run `rl run WORDS` with calls refused, as nothing can be mounted."""
+    return who.rl("run", *words, env={"RELAUNCH_WITHOUT": "overlay,tmpfs,strace"}, **more)
+
+
+def test_where_nothing_can_be_mounted_calls_are_refused(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    done = traced(person, "--disk", "ckpt=3M", "--", person.python, "fill.py", "ckpt")
+    assert f"wrote {3 << 20}\n" in done.stdout, done.stderr
+    assert "ckpt takes 3 MiB more, then calls are refused; df shows more" in done.stderr
+    assert "(trace, discarded at the end; overlay: left out; tmpfs: left out)" in done.stderr
+    assert f"ckpt {FULL}3 MiB used of 3 MiB" in done.stderr
+    assert image(folder) == before
+
+
+def test_in_a_container_without_mounts_it_is_the_same(person):
+    needs("unshare")
+    needs("setpriv")
+    folder = checkpoints(person)
+    before = image(folder)
+    words = ["--disk", "ckpt=3M,inodes=9", "--", person.python, "many.py", "ckpt"]
+    done = person.rl("run", *words, before=NO_MOUNTS)
+    assert "made 9\n" in done.stdout, done.stderr
+    assert "mounts: no user namespaces here" in done.stderr
+    assert f"ckpt {FULL}0 B used of 3 MiB, 0 of 9 inodes free" in done.stderr
+    assert image(folder) == before
+
+
+def test_what_a_traced_program_does_is_taken_back(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    done = traced(person, "--disk", "ckpt=9M", "--", person.python, "works.py", "ckpt")
+    assert done.returncode == 0, done.stderr
+    assert image(folder) == before
+    assert not (person.world.journal / "trials/1/undo").exists()
+
+
+def test_what_a_traced_program_moves_is_moved_back(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    person.world.write(
+        "moves.py",
+        "import os; os.chdir('ckpt')\n"
+        "os.rename('old/deep', 'moved'); open('moved/more', 'w').write('more')\n"
+        "os.rename('old', 'z'); os.mkdir('old'); os.rename('z', 'old/z'); os.rmdir('old/z')\n"
+        "os.rename('notes', 'log.txt'); open('log.txt', 'w').write('x'); os.link('log.txt', 'y')\n"
+        "os.rename('../moves.py', 'tool'); os.chmod('tool', 0); os.utime('model.pt')\n"
+        "os.remove('link'); os.symlink('y', 'link'); os.truncate('model.pt', 5)\n"
+        "os.remove('model.pt'); os.mkdir('model.pt'); open('model.pt/x', 'w')\n",
+    )
+    person.owns()
+    done = traced(person, "--disk", "ckpt=9M", "--", person.python, "moves.py")
+    assert done.returncode == 0, done.stderr
+    assert image(folder) == before
+
+
+def test_what_a_traced_program_wrote_can_be_kept(person):
+    folder = checkpoints(person)
+    line = "rm ckpt/log.txt; echo x > ckpt/x"
+    done = traced(person, "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line)
+    assert "(trace, kept at the end;" in done.stderr
+    assert not (folder / "log.txt").exists()
+    assert (folder / "x").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "os.posix_fallocate(file, 0, 2 << 20)",
+        "os.ftruncate(file, 2 << 20)",
+        "os.truncate('ckpt/new', 2 << 20)",
+        "os.writev(file, [bytes(1 << 20)] * 2)",
+    ],
+)
+def test_what_was_refused_to_a_traced_program_takes_no_space(person, call):
+    checkpoints(person)
+    person.world.write(
+        "refused.py",
+        "import os\n"
+        "file = os.open('ckpt/new', os.O_CREAT | os.O_WRONLY)\n"
+        f"try:\n    {call}\nexcept OSError as error:\n    print(error.strerror)\n"
+        "print(os.write(file, bytes(1 << 20)), os.stat('ckpt/new').st_size)\n",
+    )
+    person.owns()
+    done = traced(person, "--disk", "ckpt=1M", "--", person.python, "refused.py")
+    size = 1 << 20
+    assert done.stdout == f"No space left on device\n{size} {size}\n", done.stderr
+
+
+@pytest.mark.parametrize("whom", ["rl", "everybody"])
+def test_what_a_killed_rl_let_a_traced_program_do_is_taken_back(person, whom):
+    folder = checkpoints(person)
+    before = image(folder)
+    script = "rm ckpt/log.txt; echo x >> ckpt/model.pt; echo $PPID; exec sleep 60"
+    person.world.env["RELAUNCH_WITHOUT"] = "overlay,tmpfs,strace"
+    process = person.start("run", "-q", "--disk", "ckpt=9M", "--", "sh", "-c", script)
+    assert process.stdout is not None
+    rl = int(process.stdout.readline())
+    if whom == "rl":  # its guard takes back what was done
+        os.kill(rl, signal.SIGKILL)
+        process.communicate(timeout=30)
+        wait_until(lambda: image(folder) == before)
+    else:  # the next rl does
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=30)
+        assert image(folder) != before
+        assert "was killed" in person.rl("run", "--", "true").stderr
+        assert image(folder) == before
+
+
+def test_what_a_killed_search_let_a_traced_program_do_is_taken_back_by_the_next_rl(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    told = person.world.root / "told"
+    os.mkfifo(told, 0o666)
+    told.chmod(0o666)
+    person.world.env["RELAUNCH_WITHOUT"] = "overlay,tmpfs,strace"
+    script = f"rm ckpt/log.txt; echo x >> ckpt/model.pt; echo ready > {told}; exec sleep 60"
+    words = ("grow", "--disk", "ckpt=4M..9M", "--step", "1M", "--", "sh", "-c", script)
+    process = person.start(*words)
+    assert told.read_text() == "ready\n"
+    kill_at_once(process.pid)
+    process.communicate(timeout=30)
+    assert image(folder) != before
+    person.rl("run", "--", "true")
+    assert image(folder) == before
+
+
+def test_the_folder_of_a_traced_program_still_gets_what_our_hook_writes(person):
+    checkpoints(person)
+    person.world.write("fails.py", "open('new', 'wb').write(bytes(1 << 20))")
+    person.owns()
+    done = traced(person, "--disk", ".=64K", "--", person.python, "fails.py")
+    assert "No space left on device" in done.stderr
+    assert os.listdir(person.world.journal / "trials/1/reports")
+    assert not (person.project / "new").exists()
+
+
+def test_the_last_rung_lets_writes_to_the_files_there_fail(person):
+    needs("strace")
+    folder = checkpoints(person)
+    before = image(folder)
+    lines = (
+        "cat ckpt/log.txt; tee -a ckpt/log.txt ckpt/model.pt </etc/passwd >/dev/null\n"
+        "rm ckpt/notes; echo new > ckpt/new; cat ckpt/new"
+    )
+    words = ["--disk", "ckpt=3M", "--", "sh", "-c", lines]
+    done = person.rl("run", *words, env={"RELAUNCH_WITHOUT": "overlay,tmpfs,trace"})
+    assert done.stdout == "a log\nnew\n"
+    assert done.stderr.count("No space left on device") == 2
+    assert "ckpt is full for the 7 files there; new ones are not limited (strace, " in done.stderr
+    assert image(folder) == before
+
+
+@pytest.mark.parametrize("end", ["fails", "is killed", "rl is killed", "all are killed"])
+def test_the_last_rung_leaves_the_folder_as_it_was_however_it_ends(person, end):
+    needs("strace")
+    folder = checkpoints(person)
+    before = image(folder)
+    person.world.env["RELAUNCH_WITHOUT"] = "overlay,tmpfs,trace"
+    last = {"fails": "exit 3", "is killed": "kill -9 $$"}.get(end, "echo ready; exec sleep 60")
+    script = f"rm ckpt/log.txt; echo new > ckpt/new; chmod 777 ckpt/model.pt; {last}"
+    process = person.start("run", "-q", "--disk", "ckpt=9M", "--", "sh", "-c", script)
+    assert process.stdout is not None
+    if "rl" in end or "all" in end:
+        assert process.stdout.readline() == b"ready\n"
+        assert image(folder) != before
+        if end == "rl is killed":  # its guard takes back what was done
+            process.kill()
+        else:  # the next rl does
+            kill_at_once(process.pid)
+    process.communicate(timeout=30)
+    if end == "all are killed":
+        assert image(folder) != before
+        person.rl("run", "--", "true")
+    wait_until(lambda: image(folder) == before)
+
+
+def test_a_small_disk_that_is_larger_than_memory_is_warned_of(person):
+    checkpoints(person)
+    done = person.rl("run", "--disk", "ckpt=900T", "--", "true")
+    said = r"rl: 900 TiB of small disk lie in memory, of which \S+ [MGT]iB are free"
+    assert re.search(said, done.stderr), done.stderr
+    done = person.rl("run", "--disk", "ckpt=9M", "--", "true")
+    assert "lie in memory" not in done.stderr
+
+
+def test_without_strace_one_line_says_so(root):
+    checkpoints(root)
+    env = {"RELAUNCH_WITHOUT": "overlay,tmpfs,trace", "PATH": str(root.world.bin)}
+    done = root.rl("run", "--disk", "ckpt=3M", "--", "/bin/true", env=env)
+    assert done.returncode == 2
+    assert "; strace: strace is not installed" in done.stderr
+
+
+def test_doctor_shows_the_rungs_and_leaves_nothing(person, native_cache):
+    shutil.copytree(native_cache, person.world.env["XDG_CACHE_HOME"], dirs_exist_ok=True)
+    person.owns()
+    mounted = mounts()
+    env = {"RELAUNCH_WITHOUT": "overlay,tmpfs"}
+    done = person.rl("doctor", "--json", env=env)
+    found = {one["name"]: one for one in json.loads(done.stdout)["ladders"]}["small disk"]
+    rungs = {rung["name"]: rung for rung in found["rungs"]}
+    assert list(rungs) == ["overlay", "tmpfs", "trace", "strace", "none"]
+    assert [rungs[name]["ok"] for name in ("overlay", "tmpfs", "trace")] == [False, False, True]
+    assert "RELAUNCH_WITHOUT" in rungs["overlay"]["raise_it"]
+    found = {
+        one["name"]: one for one in json.loads(person.rl("doctor", "--json").stdout)["ladders"]
+    }
+    assert [rung["ok"] for rung in found["small disk"]["rungs"][:2]] == [True, True]
+    assert mounts() == mounted
+    assert os.listdir(person.world.env["TMPDIR"]) == []
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("ckpt", "--disk takes DIR=SIZE, not `ckpt`"),
+        ("ckpt=", "--disk takes DIR=SIZE, not `ckpt=`"),
+        ("ckpt=lots", "--disk ckpt takes a size such as 5G, 500M or 1.5GiB, not `lots`"),
+        ("ckpt=0", "--disk ckpt takes a size such as 5G, 500M or 1.5GiB, not `0`"),
+        ("ckpt=-1M", "not `-1M`"),
+        ("ckpt=30%", "not `30%`"),
+        ("ckpt=1M,inodes=0", "`inodes=0` is no limit of a disk"),
+        ("ckpt=1M,inodes=many", "`inodes=many` is no limit of a disk"),
+        ("ckpt=1M,colour=blue", "`colour=blue` is no limit of a disk"),
+        ("nowhere=1M", "--disk nowhere: the directory does not exist"),
+        ("fill.py=1M", "--disk fill.py: it is no directory"),
+    ],
+)
+def test_wrong_words_get_one_clear_line(world: World, word, text):
+    world.write("fill.py", FILL)
+    (world.project / "ckpt").mkdir()
+    done = world.rl("run", "--disk", word, "--", "true")
+    assert done.returncode == 2
+    assert [line for line in done.stderr.splitlines() if text in line], done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_a_small_disk_there_is_nothing_to_keep(world: World):
+    done = world.rl("run", "--keep", "--", "true")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--keep is about what is written to a small disk" in done.stderr
+
+
+def test_one_folder_has_one_size(world: World):
+    (world.project / "ckpt").mkdir()
+    done = world.rl("run", "--disk", "ckpt=1M", "--disk", "./ckpt/=2M", "--", "true")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--disk ./ckpt/ is given twice" in done.stderr
+
+
+def test_a_folder_that_may_not_be_looked_at_is_said_to_be_so(plain):
+    closed = plain.project / "closed"
+    (closed / "inner").mkdir(parents=True)
+    plain.owns()
+    closed.chmod(0)
+    done = plain.rl("run", "--disk", "closed/inner=1M", "--", "true")
+    closed.chmod(0o755)
+    assert done.returncode == 2
+    assert "--disk closed/inner: Permission denied" in done.stderr
+
+
+def test_where_no_rung_works_one_line_says_why(world: World):
+    (world.project / "ckpt").mkdir()
+    (world.project / "ckpt/file").touch()
+    everything = {"RELAUNCH_WITHOUT": "overlay,tmpfs,trace,strace"}
+    done = world.rl("run", "--disk", "ckpt=1M", "--", "true", env=everything)
+    assert done.returncode == 2
+    assert "rl: no small disk over ckpt: overlay: left out; tmpfs: left out; trace: " in done.stderr
+    assert "rl doctor" in done.stderr
