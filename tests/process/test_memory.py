@@ -211,7 +211,7 @@ main(int(sys.argv[1]))
     few = world.rl("--memory", "120M", "--", sys.executable, "forks.py", "5", env=way)
     assert few.returncode == 0, few.stderr
     many = world.rl("--memory", "120M", "--", sys.executable, "forks.py", "500", env=way)
-    told = r"Reached 120 MB at forks.py:\d .*work.* <- forks.py:14 main .*\(process \d+ of 5\)"
+    told = r"Reached 120 MB at forks.py:\d .*work.* <- forks.py:15 main .*\(process \d+ of 5\)"
     assert re.search(told, many.stderr), many.stderr
     found = reached(world, "2")
     assert len(found["processes"]) == 5

@@ -11,7 +11,6 @@ from relaunch.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Mapping
 
     from relaunch.look.stacks.ladder import Asked
     from relaunch.session.stacks import Chosen, Taken
@@ -152,6 +151,7 @@ def _chosen(args: Namespace) -> Chosen:
 def _asked(args: Namespace) -> Asked:
     from relaunch.cli.launch_options import seconds
     from relaunch.look.stacks.ladder import Asked
+    from relaunch.proc.left_out import left_out
 
     return Asked(
         values=args.locals,
@@ -159,16 +159,8 @@ def _asked(args: Namespace) -> Asked:
         pause=not args.no_pause,
         signal=_signal(args.signal) if args.signal else 0,
         limit_s=seconds(args.timeout, "--timeout") if args.timeout else 5.0,
-        without=_left_out(os.environ),
+        without=left_out(),
     )
-
-
-def _left_out(env: Mapping[str, str]) -> frozenset[str]:
-    """Return the ways that `RELAUNCH_WITHOUT=py-spy,pystack` leaves out, to try lower ones."""
-    from relaunch.look.stacks.ladder import FLOWING, PY_SPY
-
-    found = frozenset(env.get("RELAUNCH_WITHOUT", "").replace(",", " ").split())
-    return found | {FLOWING} if PY_SPY in found else found
 
 
 def _signal(text: str) -> int:

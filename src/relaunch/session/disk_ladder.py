@@ -7,8 +7,9 @@ import sys
 import tempfile
 
 from relaunch.desk.doctor import Ladder, Rung
+from relaunch.proc.left_out import WITHOUT, left_out
 from relaunch.recipe import SmallDisk
-from relaunch.trial.place.disk.words import OVERLAY, STRACE, TMPFS, TRACE, WITHOUT, left_out
+from relaunch.trial.place.disk.words import OVERLAY, STRACE, TMPFS, TRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

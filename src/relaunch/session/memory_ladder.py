@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relaunch.desk.doctor import Ladder, Rung
 from relaunch.errors import PlaceError
+from relaunch.proc.left_out import WITHOUT, left_out
 from relaunch.trial.place.memory import data, rungs
 from relaunch.trial.place.memory.freezing import FreezingGroup
 from relaunch.trial.place.memory.throttling import ThrottlingGroup
@@ -30,8 +31,8 @@ def memory_ladder() -> Ladder:
 
 
 def _group(name: str, kind: type[FreezingGroup | ThrottlingGroup], means: str) -> Rung:
-    if not rungs.without().isdisjoint(("cgroup", name.replace("cgroup v", "cgroup"))):
-        return Rung(name=name, ok=False, means=means, raise_it=f"unset {rungs.WITHOUT}")
+    if not left_out().isdisjoint(("cgroup", name.replace("cgroup v", "cgroup"))):
+        return Rung(name=name, ok=False, means=means, raise_it=f"unset {WITHOUT}")
     group = kind(_TRIED)
     try:
         group.make()

@@ -94,7 +94,7 @@ def ways(asked: Asked, *, can_stop: bool) -> list[Way]:
         found.append(stack.but(native=True, pause=pause))
     found += [spy.but(pause=True)] if pause else []
     found += [spy.but(name=FLOWING), stack.but(pause=pause)]
-    return [way for way in found if way.name not in asked.without]
+    return [way for way in found if asked.without.isdisjoint((way.name, way.name.split()[0]))]
 
 
 def climb(one: ProcessStacks, asked: Asked) -> Climb:

@@ -9,6 +9,7 @@ from relaunch.inside.protocol import BLAME
 from relaunch.jsontext import dumps, loads
 from relaunch.look.stacks import Frame
 from relaunch.proc.companion import Companion
+from relaunch.proc.left_out import WITHOUT, left_out
 from relaunch.record import Record
 from relaunch.trial.blame.hits import Hit, free_space, name_of, to_json
 from relaunch.trial.blame.relevance import sort_out
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 FILE = "blame.json"
 RUNGS = ("shim", "tracer", "strace", "process")
-WITHOUT = "RELAUNCH_WITHOUT"
-"""Rungs to pretend absent, commas between them."""
 MEANS = {
     "shim": "a library before libc in each process; under 10% slower",
     "tracer": "each call that can fail stops at a tracer of ours: sure, and slower",
@@ -63,7 +62,7 @@ def every_rung(cache: str) -> list[Rung]:
 
 
 def _try(name: str, cache: str) -> Rung:
-    if name in os.environ.get(WITHOUT, "").split(","):
+    if name in left_out():
         return Rung(name=name, why_not=f"{WITHOUT} says so")
     if name == "shim":
         from relaunch.trial.blame.shim import library

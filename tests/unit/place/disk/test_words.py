@@ -3,7 +3,7 @@
 import pytest
 
 from relaunch.recipe import SmallDisk
-from relaunch.trial.place.disk.words import Fill, amount, full, left_out, limit_of, unseen
+from relaunch.trial.place.disk.words import Fill, amount, full, limit_of, unseen
 
 FILL = Fill(path="/data/ckpt", size_bytes=500 << 20, inodes=1000, fewest_inodes=7)
 
@@ -35,11 +35,6 @@ def test_the_limit_is_said_as_it_was_asked():
     assert limit_of(SmallDisk(path="/x", size_bytes=1 << 30)) == "1 GiB"
     assert limit_of(SmallDisk(path="/x", inodes=1)) == "1 inode"
     assert limit_of(SmallDisk(path="/x", size_bytes=1 << 30, inodes=20)) == "1 GiB, 20 inodes"
-
-
-def test_rungs_are_left_out_by_name():
-    assert left_out({"RELAUNCH_WITHOUT": "overlay, tmpfs"}) == {"overlay", "tmpfs"}
-    assert left_out({}) == frozenset()
 
 
 def test_a_moment_without_space_is_explained_by_the_file_that_was_copied(tmp_path):

@@ -7,6 +7,7 @@ import sys
 
 from relaunch.errors import PlaceError
 from relaunch.proc.companion import Companion
+from relaunch.proc.left_out import left_out
 from relaunch.trial.place.disk.words import (
     OVERLAY,
     STRACE,
@@ -16,7 +17,6 @@ from relaunch.trial.place.disk.words import (
     amount,
     counted,
     full,
-    left_out,
     limit_of,
     shown,
     unseen,
@@ -65,7 +65,7 @@ class SmallDisks(Companion):
         from relaunch.trial.place.disk.hold import Hold
 
         self._fits_memory()
-        without = left_out(os.environ)
+        without = left_out()
         hold = self._hold = Hold(self._disks, ours=self._ours, needed=self._needed, without=without)
         for disk in self._disks:
             if hold.ways.get(disk.path):

@@ -8,18 +8,11 @@ from relaunch.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from relaunch.recipe import SmallDisk
 
-WITHOUT = "RELAUNCH_WITHOUT"
-"""Names rungs, with commas, that are left out: so the lower ones can be tried where all work."""
 OVERLAY, TMPFS, TRACE, STRACE = "overlay", "tmpfs", "trace", "strace"
-
-
-def left_out(env: Mapping[str, str]) -> frozenset[str]:
-    """Return the rungs that are not to be tried."""
-    return frozenset(env.get(WITHOUT, "").replace(",", " ").split())
 
 
 class Fill(Record):

@@ -8,6 +8,7 @@ from relaunch.bytewords import in_words
 from relaunch.errors import PlaceError
 from relaunch.proc.companion import Companion
 from relaunch.proc.helper import Helper
+from relaunch.proc.left_out import left_out
 from relaunch.trial.place.memory import rungs
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ class DataLimit(Companion):
 
     def prepare(self) -> Mapping[str, str]:
         """See that it works here on a tiny child, and say what it means."""
-        if rungs.DATA in rungs.without() or not works():
+        if rungs.DATA in left_out() or not works():
             raise PlaceError("--memory-by data: RLIMIT_DATA does not hold here", hint="rl doctor")
         size = in_words(self._limit)
         self._say(f"memory: {size} for each process by itself; more is a MemoryError (RLIMIT_DATA)")

@@ -10,9 +10,9 @@ import os
 import re
 
 from relaunch.bytewords import in_words
+from relaunch.proc.left_out import left_out
 from relaunch.record import Record
 from relaunch.trial.place.memory import groups
-from relaunch.trial.place.memory.rungs import without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def killed_by_kernel(since: Since, pid: int, text: str) -> dict[str, Any]:
     names other processes of its tree that were.
     """
     limit = container_limit()
-    records = () if LOG in without() else since.records()
+    records = () if LOG in left_out() else since.records()
     kills = [one for one in read_log(records) if one.pid == pid or is_told_killed(text, one.pid)]
     if kills:
         last = kills[-1]

@@ -6,6 +6,7 @@ import os
 import sys
 
 from relaunch.errors import PlaceError
+from relaunch.proc.left_out import WITHOUT, left_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
     Group = FreezingGroup | ThrottlingGroup
 
 CGROUP1, CGROUP2, WATCH, DATA = "cgroup1", "cgroup2", "watch", "data"
-WITHOUT = "RELAUNCH_WITHOUT"
-"""Rungs to pretend absent, commas between them: to see what the lower ones do."""
-
-
-def without() -> frozenset[str]:
-    """Return the rungs that are not to be taken."""
-    return frozenset(os.environ.get(WITHOUT, "").split(","))
 
 
 def make_group(limit: int) -> tuple[str, Group | None, list[PlaceError]]:
@@ -33,7 +27,7 @@ def make_group(limit: int) -> tuple[str, Group | None, list[PlaceError]]:
     made: tuple[tuple[str, type[Group]], ...]
     made = ((CGROUP1, FreezingGroup), (CGROUP2, ThrottlingGroup))
     for name, kind in made:
-        if not without().isdisjoint((name, "cgroup")):
+        if not left_out().isdisjoint((name, "cgroup")):
             why.append(PlaceError(f"{name} is left out by {WITHOUT}"))
             continue
         group = kind(limit)
@@ -48,7 +42,7 @@ def make_group(limit: int) -> tuple[str, Group | None, list[PlaceError]]:
 
 def check_watching() -> None:
     """Raise a PlaceError where processes cannot be watched."""
-    if WATCH in without():
+    if WATCH in left_out():
         raise PlaceError(f"{WATCH} is left out by {WITHOUT}")
     if sys.platform != "linux" or not os.path.exists("/proc/self/statm"):
         raise PlaceError(

@@ -13,13 +13,13 @@ import time
 from relaunch.jsontext import dumps
 from relaunch.look.stacks import LookError, dump, py_spy
 from relaunch.proc.eager import run_soon
+from relaunch.proc.left_out import left_out
 from relaunch.record import Record
 from relaunch.textfile import read_if_there
 from relaunch.trial.place.memory import halt, moment
 from relaunch.trial.place.memory.meter import Growers
 from relaunch.trial.place.memory.nearing import Nearing
 from relaunch.trial.place.memory.pace import Pace
-from relaunch.trial.place.memory.rungs import without
 from relaunch.trial.place.memory.told_inside import OURS
 
 TYPE_CHECKING = False
@@ -275,14 +275,14 @@ def can_spy() -> bool:
     if is_free_to_spy():
         return True
     try:
-        return "py-spy" not in without() and bool(dump(os.getppid()))
+        return "py-spy" not in left_out() and bool(dump(os.getppid()))
     except LookError:
         return False
 
 
 def is_free_to_spy() -> bool:
     """Tell whether py-spy is there, and the kernel forbids nobody to look."""
-    if "py-spy" in without():
+    if "py-spy" in left_out():
         return False
     try:
         py_spy()
