@@ -200,6 +200,53 @@ while True:
     assert b"hung (certain)" in said  # that it did is told all the same
 
 
+@pytest.mark.parametrize("without", ["", "py-spy,pystack"])
+def test_one_that_spins_in_c_code_is_suspected_by_whoever_can_tell_its_line(world, without):
+    # As one does that waits for a GPU: it uses a core, and no line of Python is run any more.
+    world.write("spin.py", """\
+import itertools, threading
+
+def wait_for_gpu():
+    sum(itertools.repeat(0))
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+wait_for_gpu()
+""")  # fmt: skip
+    env = {"RELAUNCH_WITHOUT": without}
+    done = world.rl("run", "--hang", "2", "--", sys.executable, "spin.py", env=env)
+    assert done.returncode == -15
+    assert "hung (suspect): uses CPU and stays on the same line" in done.stderr
+    assert "at spin.py:4 wait_for_gpu <- spin.py:7" in done.stderr
+
+
+def test_one_that_works_in_silence_is_left_alone_by_what_it_tells_itself(world):
+    world.write("work.py", """\
+import threading, time
+
+def step(n):
+    a = n * 3
+    b = a ^ n
+    c = b - a
+    d = c * b
+    e = d % 97
+    return e + a
+
+def work(until):
+    n = 0
+    while time.monotonic() < until:
+        n = step(n)
+
+until = time.monotonic() + 6
+beside = threading.Thread(target=work, args=(until,))
+beside.start()
+beside.join()
+work(until + 3)
+""")  # fmt: skip
+    env = {"RELAUNCH_WITHOUT": "py-spy,pystack"}
+    done = world.rl("run", "--hang", "2", "--", sys.executable, "work.py", env=env)
+    assert (done.returncode, "hung" in done.stderr) == (0, False), done.stderr
+
+
 def test_a_program_that_does_not_hang_is_left_alone(world):
     done = world.rl("run", "--hang", "1", "--", "sh", "-c", "echo a; sleep 2.5; echo b >&2; exit 7")
     assert (done.returncode, done.stdout) == (7, "a\n")

@@ -53,7 +53,7 @@ class Question:
             self._before = grown
             return []
         for path in grown:
-            threads = _read(path, self._sizes[path])
+            threads = _read(path, self._sizes[path], self._pid)
             if threads:
                 return threads
         return []
@@ -97,7 +97,7 @@ def _files(pid: int) -> Iterator[tuple[str, int]]:
             yield path, found.st_size
 
 
-def _read(path: str, begin: int) -> list[Thread]:
+def _read(path: str, begin: int, pid: int) -> list[Thread]:
     try:
         with open(path, "rb") as file:
             file.seek(begin)
@@ -106,7 +106,7 @@ def _read(path: str, begin: int) -> list[Thread]:
         return []
     found = read_fault(text)
     if found and not any(one.name for one in found):
-        found[-1] = found[-1].but(name=MAIN)  # the oldest comes last
+        found[-1] = found[-1].but(id=pid, name=MAIN)  # the oldest comes last
     return found
 
 

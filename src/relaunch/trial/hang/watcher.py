@@ -19,6 +19,7 @@ from relaunch.look.waits.kernelwork import under_way
 from relaunch.look.waits.meaning import Meaning
 from relaunch.look.waits.proc import read
 from relaunch.look.waits.signals import awaited, has_timers
+from relaunch.proc.left_out import left_out
 from relaunch.record import Record
 from relaunch.trial.hang import words
 from relaunch.trial.hang.ending import end
@@ -314,7 +315,8 @@ class Watcher:
 
     def _stacks(self, members: list[int]) -> list[ProcessStacks]:
         """Take the stacks of all, without stopping anybody."""
-        found = look(members, Asked(pause=False, limit_s=_STACKS_S))
+        asked = Asked(pause=False, limit_s=_STACKS_S, without=left_out())
+        found = look(members, asked)
         return [one.but(threads=tuple(map(_own_part, one.threads))) for one in found]
 
     def _with_stacks(

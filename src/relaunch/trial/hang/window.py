@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from relaunch.look.stacks import LookError, dump
 from relaunch.look.stacks.frames import is_library
+from relaunch.look.stacks.ladder import KERNEL, Asked, look
 from relaunch.look.waits import threads
 from relaunch.look.waits.proc import link, read
+from relaunch.proc.left_out import left_out
 from relaunch.trial.hang.grading import Seen, own_part
 
 TYPE_CHECKING = False
@@ -70,12 +71,12 @@ class Window:
         self._next = time.monotonic() + min(pause_s, most_s)
 
     def _sample(self, pid: int) -> None:
-        try:
-            self.stacks[pid] = dump(pid, values=True)
-        except LookError:
+        found = look([pid], Asked(values=True, pause=False, without=left_out()))
+        if not found or found[0].read_by in ("", KERNEL):
             return
-        for thread in self.stacks[pid]:
-            place, key = _place(thread.frames), (pid, thread.id)
+        self.stacks[pid] = [*found[0].threads]
+        for tid, place in _places(self.stacks[pid]).items():
+            key = pid, tid
             if self._places.setdefault(key, place) != place:
                 self._elsewhere[key] = self._elsewhere.get(key, 0) + 1
                 self.works = self.works or self._elsewhere[key] > self._allowed(pid)
@@ -140,6 +141,14 @@ def is_python(pid: int) -> bool:
     """Tell whether a process runs Python, by its program or by its library."""
     program = link(f"/proc/{pid}/exe").rpartition("/")[2]
     return program.startswith("python") or b"/libpython" in read(f"/proc/{pid}/maps")
+
+
+def _places(threads: Sequence[Thread]) -> dict[int, object]:
+    """Return where each thread is; those that nobody can tell apart have one place, together."""
+    found: dict[int, object] = {one.id: _place(one.frames) for one in threads if one.id}
+    if rest := [_place(one.frames) for one in threads if not one.id]:
+        found[0] = rest
+    return found
 
 
 def _place(frames: Sequence[Frame]) -> object:
