@@ -28,8 +28,6 @@ class Payload:
     imports: str = _IMPORTS
     packages: tuple[str, ...] = ()
     """What must be installed for it."""
-    starts: int = 12
-    """So many times its start each tool has at least."""
 
     @property
     def slug(self) -> str:
@@ -296,8 +294,7 @@ except TypeError as error:
         make=_settings,
         imports="import sys\nimport pandas, scipy.stats\n",
         packages=("pandas==2.2.3", "scipy==1.14.1"),
-        starts=250,
         oracle=_BATCHES,
     ),
 )
-"""Real failures of released packages, and a program that starts slowly: peers get time to end."""
+"""Real failures of released packages, and a program that starts slowly."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -32,6 +33,8 @@ _RATE_S = 6
 _ENOUGH = 1.05
 """A tool that ends within this of the smallest has reached it."""
 _SLOW_START_S = 0.5
+_STARTS = 12
+"""So many times the start of the program rl has at least."""
 _QUICKER, _FAR_QUICKER = 3.0, 10.0
 _LOOKS = 3
 _SHOWN = 200
@@ -46,8 +49,6 @@ class Case:
     folder: Path
     file: str
     python: str
-    starts: int = 12
-    """So many times its start each tool has at least."""
 
     @property
     def size(self) -> int:
@@ -140,9 +141,7 @@ def open_cases(run: Run) -> Table:
 def _written(run: Run, payload: Payload, python: str) -> Case:
     folder = run.work / payload.slug / "case"
     payload.write(folder)
-    return Case(
-        name=payload.name, folder=folder, file=payload.file, python=python, starts=payload.starts
-    )
+    return Case(name=payload.name, folder=folder, file=payload.file, python=python)
 
 
 def _compare(run: Run, name: str, title: str, cases: list[Case]) -> Table:
@@ -154,13 +153,13 @@ def _compare(run: Run, name: str, title: str, cases: list[Case]) -> Table:
         print(f"- {case.name} ...", flush=True)
         subprocess.run(["git", "init", "-q"], cwd=case.folder, check=True)  # a journal of its own
         start_s = case.start_s()
-        limit = max(given, int(case.starts * start_s))
         try:
-            ours = _rl(run, case, limit)
+            ours = _rl(run, case, max(given, int(_STARTS * start_s)))
             plain = _rl(run, case, int(_RATE_S + 4 * start_s), "--fresh")
         except Unmeasured as reason:
             table.rows.append(Row(cells=(case.name,), unmeasured=str(reason)))
             continue
+        limit = max(given, math.ceil(_promised(start_s) * ours.seconds))
         peers = [
             _peer(tools[one.name], case, limit) if one.name in tools else None for one in TOOLS
         ]
@@ -169,7 +168,9 @@ def _compare(run: Run, name: str, title: str, cases: list[Case]) -> Table:
             print(f"  {ended.tool}: {ended}{shown}", flush=True)
         _add_rows(table, case, start_s, ours, plain, peers)
     table.notes += [
-        f"`+`: stopped after {given} s, or after many times the start if that is longer.",
+        f"`+`: stopped after {given} s, or after as many times rl's time as are promised; rl after "
+        f"{given} s, or {_STARTS} starts.",
+        "no peer comes as far: the ratio is that of the first that was stopped on its way.",
         "Seconds are wall time; who was stopped counts with those it had.",
         "`slipped`: what it left does not fail in the same way, asked in processes of its own.",
         f"Where a start takes {_SLOW_START_S:g} s of CPU time, {_FAR_QUICKER:g}x is promised.",
@@ -218,14 +219,20 @@ def _quicker(case: Case, start_s: float, ours: Ended, peers: list[Ended]) -> Row
     quickest = min(reached, key=lambda one: one.seconds, default=None)
     start = f"start {start_s:.2f} s"
     if quickest is None:
-        longest = max((one.seconds for one in peers if one.stopped), default=0.0)
-        within = f" in {longest:.0f} s" if longest else ""
+        stopped = [one.seconds for one in peers if one.stopped]
+        within = f" in > {min(stopped):.0f} s" if stopped else " and all have ended"
         said = f"{ours.seconds:.1f} s, no peer comes as far{within}"
-        return Row(cells=(f"{case.name}: time", start, said))
+        times = min(stopped) / ours.seconds if stopped else None
+        cells = (f"{case.name}: time", start, said)
+        return Row(cells=cells, ratio=times, at_least=_promised(start_s) if stopped else None)
     times = quickest.seconds / ours.seconds
-    at_least = _FAR_QUICKER if start_s >= _SLOW_START_S else _QUICKER
     cells = (f"{case.name}: time", start, f"{ours.seconds:.1f} s, {quickest.tool}")
-    return Row(cells=cells, ratio=times, at_least=at_least)
+    return Row(cells=cells, ratio=times, at_least=_promised(start_s))
+
+
+def _promised(start_s: float) -> float:
+    """Return how many times quicker than a peer rl is to be, by the start of the program."""
+    return _FAR_QUICKER if start_s >= _SLOW_START_S else _QUICKER
 
 
 def _rl(run: Run, case: Case, limit: int, *more: str) -> Ended:
