@@ -8,14 +8,13 @@ import sys
 from relaunch.cli import draw
 from relaunch.cli.bisect_check import check_line, git_line
 from relaunch.cli.launch_options import (
-    HANG,
-    SLURM,
     budget,
     option_arguments,
     regex,
     seconds,
     srun_words,
 )
+from relaunch.cli.search_options import HANG, SLURM
 from relaunch.cli.searches import after
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project

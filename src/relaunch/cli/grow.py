@@ -6,15 +6,13 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import (
-    HANG,
-    SLURM,
     Option,
     option_arguments,
     parse_with_words,
     srun_words,
     wants_help,
-    whole_number,
 )
+from relaunch.cli.search_options import ENV, HANG, MATCH, SLURM, TIMEOUT, kept, look_back
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
 
@@ -76,33 +74,11 @@ GROW_OPTIONS = (
     Option(flags=("--step",), field="step", metavar="N", help="sizes are so far apart (1)"),
     Option(flags=("--linear",), field="linear", help="divide the range evenly"),
     Option(flags=("--doubling",), field="doubling", help="double first, from the low end on"),
-    Option(
-        flags=("--timeout",), field="timeout", metavar="TIME", help="end a run after 30, 5m or 2h"
-    ),
+    TIMEOUT,
     *HANG,
-    Option(
-        flags=("--match",), field="match", metavar="REGEX", help="output that is the failure hunted"
-    ),
-    Option(
-        flags=("--env",), field="env", metavar="NAME=VALUE", many=True, help="set it for each run"
-    ),
-    Option(
-        flags=("--budget",),
-        field="budget",
-        metavar="N|TIME",
-        help="at most so many runs (40), or so long (30m)",
-    ),
-    Option(flags=("--resume",), field="resume", help="go on with the last search"),
-    Option(flags=("--undo",), field="undo", metavar="N", help="forget its last N runs"),
-    Option(flags=("--log",), field="log", help="the runs of the last search"),
-    Option(flags=("--json",), field="json", help="as JSON: schema relaunch/grow/1"),
-    Option(
-        flags=("--color",),
-        field="color",
-        metavar="WHEN",
-        choices=("auto", "always", "never"),
-        help="(auto)",
-    ),
+    *MATCH,
+    ENV,
+    *kept("grow", budget="so many runs (40), or so long (30m)", log="runs", undo=True),
 )
 _KEPT = (
     "slurm",
@@ -141,7 +117,9 @@ def quick(words: list[str]) -> int | None:
     values, sizes, command = parse_with_words(words, GROW_OPTIONS, "rl grow")
     project = open_project()
     if values.get("log") or "undo" in values:
-        return _look_back(project, values)
+        from relaunch.session.growing.remembered import last_search
+
+        return look_back(project, last_search(project)[0], values)
     if values.get("resume"):
         search, request = _resumed(project, sizes, command, values)
     else:
@@ -191,17 +169,6 @@ def _grow(
         color=color,
     )
     return _code(found)
-
-
-def _look_back(project: Project, values: Mapping[str, Any]) -> int:
-    from relaunch.cli import searches
-    from relaunch.session.growing.remembered import last_search
-
-    search, _ = last_search(project)
-    if "undo" in values:
-        return searches.undo(search, whole_number(values["undo"], "--undo"))
-    color, as_json = values.get("color", "auto"), bool(values.get("json"))
-    return searches.log(project.home.journal, search, json=as_json, color=color)
 
 
 def _code(found: Found) -> int:

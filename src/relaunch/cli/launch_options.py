@@ -220,12 +220,6 @@ OPTIONS = (
 )
 
 
-SLURM = tuple(option for option in OPTIONS if option.field in ("slurm", "srun"))
-"""For searches, whose runs go to the nodes of an allocation."""
-HANG = tuple(option for option in OPTIONS if option.field == "hang")
-"""For searches whose failure may be that nothing happens any more."""
-
-
 def srun_words(values: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return what srun is told besides, if programs are to run in the held allocation."""
     given = values.get("srun")

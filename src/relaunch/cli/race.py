@@ -7,7 +7,6 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import (
-    SLURM,
     Option,
     assignments,
     budget,
@@ -19,6 +18,7 @@ from relaunch.cli.launch_options import (
     wants_help,
     whole_number,
 )
+from relaunch.cli.search_options import ENV, MATCH, SLURM, kept, look_back
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
 
@@ -90,28 +90,9 @@ RACE_OPTIONS = (
         metavar="TIME",
         help="end an order after so long (30)",
     ),
-    Option(
-        flags=("--match",), field="match", metavar="REGEX", help="output that is the failure hunted"
-    ),
-    Option(
-        flags=("--env",), field="env", metavar="NAME=VALUE", many=True, help="set it for each run"
-    ),
-    Option(
-        flags=("--budget",),
-        field="budget",
-        metavar="N|TIME",
-        help="at most so many orders now, or so long (5m)",
-    ),
-    Option(flags=("--resume",), field="resume", help="go on with the last race"),
-    Option(flags=("--log",), field="log", help="the schedules of the last race"),
-    Option(flags=("--json",), field="json", help="as JSON: schema relaunch/race/1"),
-    Option(
-        flags=("--color",),
-        field="color",
-        metavar="WHEN",
-        choices=("auto", "always", "never"),
-        help="(auto)",
-    ),
+    *MATCH,
+    ENV,
+    *kept("race", budget="so many orders now, or so long (5m)", log="schedules"),
 )
 _KEPT = ("slurm", "srun", "times", "first", "at", "roots", "all", "timeout", "match", "env")
 """What a race that is resumed has already."""
@@ -137,18 +118,11 @@ def quick(words: list[str]) -> int | None:
         raise UsageError("rl race needs Linux", hint="rl repeat 100 --perturb all -- CMD")
     project = open_project()
     if values.get("log"):
-        return _look_back(project, values)
+        from relaunch.session.racing.remembered import last_search
+
+        return look_back(project, last_search(project)[0], values)
     search, request = _asked(project, values, command)
     return _race(project, request, search, values)
-
-
-def _look_back(project: Project, values: Mapping[str, Any]) -> int:
-    from relaunch.cli import searches
-    from relaunch.session.racing.remembered import last_search
-
-    search, _ = last_search(project)
-    color, as_json = values.get("color", "auto"), bool(values.get("json"))
-    return searches.log(project.home.journal, search, json=as_json, color=color)
 
 
 def _race(

@@ -6,8 +6,6 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import (
-    HANG,
-    SLURM,
     Option,
     assignments,
     budget,
@@ -19,6 +17,7 @@ from relaunch.cli.launch_options import (
     wants_help,
     whole_number,
 )
+from relaunch.cli.search_options import ENV, HANG, MATCH, SLURM, TIMEOUT, kept, look_back
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
 
@@ -64,33 +63,11 @@ REPEAT_OPTIONS = (
     Option(
         flags=("--no-forks",), field="no_forks", help="start Python anew for each run, imports too"
     ),
-    Option(
-        flags=("--timeout",), field="timeout", metavar="TIME", help="end a run after 30, 5m or 2h"
-    ),
+    TIMEOUT,
     *HANG,
-    Option(
-        flags=("--match",), field="match", metavar="REGEX", help="output that is the failure hunted"
-    ),
-    Option(
-        flags=("--env",), field="env", metavar="NAME=VALUE", many=True, help="set it for each run"
-    ),
-    Option(
-        flags=("--budget",),
-        field="budget",
-        metavar="N|TIME",
-        help="at most so many runs now, or so long (30m)",
-    ),
-    Option(flags=("--resume",), field="resume", help="go on with the last one"),
-    Option(flags=("--undo",), field="undo", metavar="N", help="forget its last N runs"),
-    Option(flags=("--log",), field="log", help="the runs of the last one"),
-    Option(flags=("--json",), field="json", help="as JSON: schema relaunch/repeat/1"),
-    Option(
-        flags=("--color",),
-        field="color",
-        metavar="WHEN",
-        choices=("auto", "always", "never"),
-        help="(auto)",
-    ),
+    *MATCH,
+    ENV,
+    *kept("repeat", budget="so many runs now, or so long (30m)", log="runs", undo=True),
 )
 _KEPT = ("slurm", "srun", "perturb", "timeout", "hang", "match", "env", "until_fail", "no_forks")
 """What one that is resumed has already."""
@@ -116,20 +93,11 @@ def quick(words: list[str]) -> int | None:
     values, given, command = parse_with_words(words, REPEAT_OPTIONS, "rl repeat")
     project = open_project()
     if values.get("log") or "undo" in values:
-        return _look_back(project, values)
+        from relaunch.session.repeating.remembered import last_search
+
+        return look_back(project, last_search(project)[0], values)
     search, request = _asked(project, values, given, command)
     return _repeat(project, request, search, values)
-
-
-def _look_back(project: Project, values: Mapping[str, Any]) -> int:
-    from relaunch.cli import searches
-    from relaunch.session.repeating.remembered import last_search
-
-    search, _ = last_search(project)
-    if "undo" in values:
-        return searches.undo(search, whole_number(values["undo"], "--undo"))
-    color, as_json = values.get("color", "auto"), bool(values.get("json"))
-    return searches.log(project.home.journal, search, json=as_json, color=color)
 
 
 def _repeat(

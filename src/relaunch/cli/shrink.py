@@ -6,14 +6,13 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import (
-    HANG,
-    SLURM,
     Option,
     option_arguments,
     parse_with_words,
     srun_words,
     wants_help,
 )
+from relaunch.cli.search_options import HANG, MATCH, SLURM, kept, look_back
 from relaunch.errors import JournalError, UsageError
 from relaunch.session.project import open_project
 
@@ -86,9 +85,7 @@ SHRINK_OPTIONS = (
         metavar="FOLDER",
         help="a reproduction to send: input, program, versions",
     ),
-    Option(
-        flags=("--match",), field="match", metavar="REGEX", help="output that is the failure hunted"
-    ),
+    *MATCH,
     Option(
         flags=("--exit-code",), field="exit_code", metavar="N", help="exit code that is the failure"
     ),
@@ -115,22 +112,7 @@ SHRINK_OPTIONS = (
         help="what an attempt may take: 4G (8 times the first run)",
     ),
     Option(flags=("--fresh",), field="fresh", help="a new process for each attempt, no forks"),
-    Option(
-        flags=("--budget",),
-        field="budget",
-        metavar="N|TIME",
-        help="at most so many attempts, or so long (30m)",
-    ),
-    Option(flags=("--resume",), field="resume", help="go on with the last search"),
-    Option(flags=("--log",), field="log", help="the gains of the last search"),
-    Option(flags=("--json",), field="json", help="as JSON: schema relaunch/shrink/1"),
-    Option(
-        flags=("--color",),
-        field="color",
-        metavar="WHEN",
-        choices=("auto", "always", "never"),
-        help="(auto)",
-    ),
+    *kept("shrink", budget="so many attempts, or so long (30m)", log="gains"),
 )
 _KEPT = (
     "args",
@@ -169,7 +151,9 @@ def quick(words: list[str]) -> int | None:
     values, files, command = parse_with_words(words, SHRINK_OPTIONS, "rl shrink")
     project = open_project()
     if values.get("log"):
-        return _log(project, values)
+        from relaunch.session.shrinking.remembered import last_search
+
+        return look_back(project, last_search(project)[0], values)
     if values.get("resume"):
         search, request = _resumed(project, files, command, values)
     else:
@@ -225,15 +209,6 @@ def _shrink(
     if found.problem:
         raise JournalError(found.problem, hint=f"{found.remedy}, then: rl shrink --resume")
     return _code(found)
-
-
-def _log(project: Project, values: Mapping[str, Any]) -> int:
-    from relaunch.cli import searches
-    from relaunch.session.shrinking.remembered import last_search
-
-    search, _ = last_search(project)
-    color, as_json = values.get("color", "auto"), bool(values.get("json"))
-    return searches.log(project.home.journal, search, json=as_json, color=color)
 
 
 def _code(found: Found) -> int:

@@ -7,13 +7,12 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import (
-    HANG,
-    SLURM,
     budget,
     option_arguments,
     regex,
     srun_words,
 )
+from relaunch.cli.search_options import HANG, SLURM
 from relaunch.errors import UsageError
 from relaunch.session.project import open_project
 from relaunch.session.sweeping.told import SEED_VARIABLES, Factor, Kind, Request
