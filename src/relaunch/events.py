@@ -64,6 +64,8 @@ class Finished(Record):
     """Errors of the system that the failure names without saying where: `ENOSPC`."""
     in_line: bool = False
     """The program's last output did not end its line; a terminal needs a fresh one."""
+    refused: bool = False
+    """It could not begin; the error that is raised next says why."""
 
 
 class Measured(Record):

@@ -147,6 +147,7 @@ def refused(world: World, gpus: Gpus | None, *words: str, **env: str) -> str:
     done = world.rl(*words, "--", "touch", "ran", env={**(gpus.env if gpus else {}), **env})
     assert done.returncode == 2, done.stderr
     assert not (world.project / "ran").exists()
+    assert done.stderr.count("\n") == 2, done.stderr  # which trial it is, and why there is none
     return done.stderr.splitlines()[-1]
 
 

@@ -166,6 +166,20 @@ def test_a_plain_user_is_stopped_at_the_limit_too(plain):
     assert reached(plain.world)["bytes"] <= 100 * MB  # a busy machine lets us wait
 
 
+def test_who_wants_no_words_of_ours_is_told_that_it_was_stopped_by_us(world, way):
+    done = limited(world, "-q", env=way)
+    assert REACHED in done.stderr, done.stderr
+    assert limited(world, "-q", "--at-limit", "lift", env=way).returncode == 0
+
+
+def test_what_says_how_memory_is_limited_is_refused_where_it_is_not(world):
+    for flag in (["--at-limit", "kill"], ["--memory-by", "watch"], ["--track-memory"]):
+        done = world.rl(*flag, "--", "true")
+        said = f"rl: {flag[0]} is about a memory limit, and none is asked for"
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert done.stderr.startswith(said), done.stderr
+
+
 def test_two_runs_that_stop_at_the_same_place_are_the_same_failure(world, way):
     limited(world, env=way)
     assert "same failure as #1" in limited(world, env=way).stderr
@@ -371,6 +385,7 @@ def test_an_interrupt_ends_a_program_that_is_paused(world, way):
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (-signal.SIGINT, b"begin\n"), err
+    assert b"goes on" not in err
 
 
 @pytest.mark.parametrize("act", ["kill", "pause", "lift"])

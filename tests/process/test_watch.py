@@ -451,6 +451,8 @@ def test_slow_motion_says_why_a_line_never_came(world):
     ("word", "said"),
     [
         ("train.py:1=soon", "--slow-motion train.py:1 takes a time such as"),
+        ("train.py:1=soon", "try: --slow-motion train.py:1=5m"),
+        ("train.py:99=2s", "=2s\n"),
         ("train.py:9=1s", "line 9 has no code"),
         ("train.py:1", "--slow-motion takes FILE:LINE=TIME"),
         ("gone.py:1=1s", "gone.py: No such file"),

@@ -60,7 +60,8 @@ def blame_lines(
     hits = [from_json(one) for one in blame.get("hits", ())]
     chosen = shown(hits, everything=everything)
     lines = [line for hit in chosen for line in hit_lines(hit, pen)]
-    hidden = len(hits) - len(chosen)
+    ours = 0 if everything else sum(hit.hidden == "relaunch" for hit in hits)
+    hidden = len(hits) - len(chosen) - ours
     if not chosen:
         lines.append("rl: no call failed that matters")
     if not blame.get("seen", True):

@@ -373,13 +373,13 @@ def whole_number(text: str, flag: str) -> int:
     return int(text)
 
 
-def seconds(text: str, flag: str) -> float:
-    """Read 30, 1.5, 90s, 5m, 2h or 1d as seconds."""
+def seconds(text: str, flag: str, *, joint: str = " ") -> float:
+    """Read 30, 1.5, 90s, 5m, 2h or 1d as seconds; `joint` stands between them and the flag."""
     try:
         return settings.seconds(text)
     except ValueError:
         words = f"{flag} takes a time such as 30, 90s, 5m or 2h, not `{text}`"
-        raise UsageError(words, hint=f"{flag} 5m") from None
+        raise UsageError(words, hint=f"{flag}{joint}5m") from None
 
 
 def memory(text: str, flag: str) -> str:
@@ -436,10 +436,18 @@ def arguments(parser: argparse.ArgumentParser, options: Sequence[Option] = OPTIO
     parser.add_argument("command", nargs="*", metavar="-- CMD", help="the program and its words")
 
 
+def _meant(option: Option) -> str:
+    """Say what an option is for, and which words it takes."""
+    if all(word in option.help for word in option.choices):
+        return option.help
+    words = ", ".join(option.choices)
+    return f"{words} {option.help}" if option.help[0] == "(" else f"{option.help}: {words}"
+
+
 def option_arguments(parser: argparse.ArgumentParser, options: Sequence[Option]) -> None:
     """Tell argparse the options alone."""
     for option in options:
-        extra: dict[str, Any] = {"dest": option.field, "help": option.help}
+        extra: dict[str, Any] = {"dest": option.field, "help": _meant(option)}
         if not option.metavar:
             extra["action"] = "store_true"
         else:

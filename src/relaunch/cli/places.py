@@ -38,15 +38,18 @@ def looks_like_place(word: str) -> bool:
     return bool(colon) and is_file and (rest.isdecimal() or is_name)
 
 
-def read_place(word: str, *, verb: str, after: bool = False) -> Place:
-    """Return the place that a word names; raises UsageError with the nearest one that there is."""
-    file, _, rest = word.rpartition(":")
+def read_place(word: str, *, verb: str, after: bool = False, rest: str = "") -> Place:
+    """Return the place that a word names; raises UsageError with the nearest one that there is.
+
+    `rest` stood behind the place, and stands there in what is suggested.
+    """
+    file, _, where = word.rpartition(":")
     real = os.path.realpath(file)
     tree = tree_of(file, verb)
     place = Place(
         file=real,
-        line=int(rest) if rest.isdecimal() else 0,
-        function="" if rest.isdecimal() else rest,
+        line=int(where) if where.isdecimal() else 0,
+        function="" if where.isdecimal() else where,
         label=word,
         tree=tree,
     )
@@ -62,7 +65,7 @@ def read_place(word: str, *, verb: str, after: bool = False) -> Place:
     except lines.NoPlace as error:
         near = " and ".join(f"{file}:{one}" for one in error.near)
         words = f"{file}: {error.why}" + (f"; near is {near}" if near else "")
-        hint = f"{verb} {file}:{error.near[0]}" if error.near else f"{verb} {file}:LINE"
+        hint = f"{verb} {file}:{error.near[0] if error.near else 'LINE'}{rest}"
         raise UsageError(words, hint=hint) from None
     return place
 

@@ -286,13 +286,13 @@ def _slow_motion(word: str) -> Probe:
     if not equals or not looks_like_place(where):
         words = f"--slow-motion takes FILE:LINE=TIME or FILE:FUNCTION=TIME, not `{word}`"
         raise UsageError(words, hint="rl run --slow-motion train.py:88=20s -- python train.py")
-    place = read_place(where, verb="rl run --slow-motion")
+    place = read_place(where, verb="rl run --slow-motion", rest=f"={time}")
     return Probe(
         kind="sleep",
         file=place.file,
         line=place.line,
         function=place.function,
-        seconds=seconds(time, f"--slow-motion {where}"),
+        seconds=seconds(time, f"--slow-motion {where}", joint="="),
         label=draw.clean(place.label),
     )
 
@@ -374,7 +374,7 @@ class Lines:
                 from relaunch.cli.blame_told import show_blame
 
                 show_blame(event, self._pen, everything=self.all_calls)
-            elif self.quiet or (self.brief and _is_plain(event)):
+            elif (self.quiet and not _is_our_doing(event)) or (self.brief and _is_plain(event)):
                 pass
             elif isinstance(event, Collapsed):
                 from relaunch.cli.sync import collapsed_lines
@@ -428,6 +428,8 @@ class Lines:
 
     def _finished(self, event: Finished) -> None:
         outcome = event.outcome
+        if event.refused:
+            return
         if event.in_line and sys.stderr.isatty() and sys.stdout.isatty():
             self._write("")
         parts = [*_ending(outcome)]
@@ -502,6 +504,11 @@ class Lines:
     def _write(self, line: str) -> None:
         sys.stderr.write(line.rstrip() + "\n")
         sys.stderr.flush()
+
+
+def _is_our_doing(event: Event) -> bool:
+    """Tell what no output of a program tells: it was ended at a limit, or by the kernel."""
+    return isinstance(event, Finished) and bool(event.outcome.reached.get("title"))
 
 
 def _is_plain(event: Event) -> bool:

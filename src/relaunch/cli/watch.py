@@ -257,7 +257,8 @@ def _sort(text: str | None) -> str:
     for title in SORTS:
         if text in (title, title.split()[0].rstrip("%").removesuffix("/s")):
             return title
-    names = ", ".join(title.split()[0].rstrip("%").removesuffix("/s") for title in SORTS)
+    short = (title.split()[0].rstrip("%").removesuffix("/s") for title in SORTS)
+    names = ", ".join(dict.fromkeys(short))
     raise UsageError(f"--sort takes {names}; not `{text}`")
 
 

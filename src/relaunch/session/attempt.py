@@ -134,8 +134,9 @@ class Attempt:
         try:
             result = self._launch(place, python, writer)
         except BaseException as error:
+            is_ours = isinstance(error, RelaunchError)
             why = error.message if isinstance(error, RelaunchError) else "interrupted"
-            self._finish(Outcome(not_started=why, exit_code=125), ())
+            self._finish(Outcome(not_started=why, exit_code=125), (), refused=is_ours)
             raise
         finally:
             if writer:
@@ -152,7 +153,7 @@ class Attempt:
             self.seen = read_seen(folder, len(self.recipe.probes), self._secrets)
         if result.outcome.not_passed_on:
             self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
-        outcome = self._finish(self._after(result.outcome), result.resets, result.in_line)
+        outcome = self._finish(self._after(result.outcome), result.resets, in_line=result.in_line)
         self._explain(outcome)
         self._tell_collapsed()
         self._measure()
@@ -562,7 +563,14 @@ class Attempt:
             for line in proof(place.expected, outcome.loaded):
                 self.tell(Warned(text=line))
 
-    def _finish(self, outcome: Outcome, resets: tuple[Any, ...], in_line: bool = False) -> Outcome:
+    def _finish(
+        self,
+        outcome: Outcome,
+        resets: tuple[Any, ...],
+        *,
+        in_line: bool = False,
+        refused: bool = False,
+    ) -> Outcome:
         told = ""
         if self.trial:
             told = tell_against_past(self.journal, self.trial, outcome)
@@ -593,6 +601,7 @@ class Attempt:
                 replayable=self.trial is not None and has_capture(self.trial),
                 blamable=self._blamable(outcome),
                 in_line=in_line,
+                refused=refused,
             )
         )
         return outcome

@@ -91,6 +91,7 @@ def _asked(project: Project, recipe: Recipe, request: Request) -> Recipe:
     if request.limits and "on_hang" in request.limits and recipe.limits.hang_s is None:
         words = "--on-hang is about a program that hangs, and nobody watches for that"
         raise UsageError(words, hint="rl --hang 60 --on-hang keep -- CMD")
+    _check_memory(request, recipe)
     if recipe.single:
         from relaunch.trial.place.oneprocess import collapse
 
@@ -103,6 +104,17 @@ def _asked(project: Project, recipe: Recipe, request: Request) -> Recipe:
 
         check(recipe)
     return recipe
+
+
+def _check_memory(request: Request, recipe: Recipe) -> None:
+    """Refuse what says how memory is limited where it is not."""
+    if recipe.limits.memory_bytes is not None or recipe.limits.pause_at_peak:
+        return
+    for name in ("at_limit", "memory_by", "track_memory"):
+        if name in (request.limits or ()):
+            flag = f"--{name.replace('_', '-')}"
+            words = f"{flag} is about a memory limit, and none is asked for"
+            raise UsageError(words, hint=f"rl --memory 5G {flag} ... -- CMD")
 
 
 def last_trial(project: Project, *, warm: bool = False) -> Trial | None:

@@ -94,8 +94,7 @@ def squeeze(recipe: Recipe, *, label: Sequence[str], tell: Callable[[Event], obj
         if reached.get("title") and reached.get("act") != "spare":  # that was told at once
             tell(Warned(text=reached["title"]))
         if peak := companion.used().get("peak_bytes"):
-            limit = in_words(recipe.limits.memory_bytes or 0)
-            tell(Prepared(text=f"memory: {in_words(peak)} of {limit} were used at most"))
+            tell(Prepared(text=f"memory: {in_words(peak)} at most, with the files it mapped"))
     if ended.ended_processes:
         tell(Prepared(text=f"ended what it left running: {', '.join(ended.ended_processes)}"))
     return ended

@@ -168,7 +168,7 @@ def _launch(
                 timeout_s=recipe.limits.timeout_s,
                 let_live=recipe.let_live,
                 quiet=world.quiet,
-                companions=(*world.companions, since),
+                companions=(*world.companions, since, watch),
             )
     except LaunchError as error:
         outcome = Outcome(exit_code=error.exit_code, not_started=error.message)

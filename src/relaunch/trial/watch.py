@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+from relaunch.proc.companion import Companion
 from relaunch.trial.signature.marker import looks_failing
 
 TYPE_CHECKING = False
@@ -19,7 +22,7 @@ FLOOD_BYTES, FLOOD_BYTES_PER_S = 1 << 20, 1 << 20
 _OVERLAP = 80
 
 
-class Watch:
+class Watch(Companion):
     """One trial's view of its output; `chunk` is what the relay calls."""
 
     def __init__(
@@ -44,6 +47,10 @@ class Watch:
         """When the output first showed a failing event."""
         self.reached_s: float | None = None
         """When `until` first matched."""
+
+    def launched(self, _pid: int) -> None:
+        """Count from now on: what was prepared before is no part of the program."""
+        self._started = time.monotonic()
 
     def chunk(self, when: float, stream: int, data: bytes) -> None:
         """Take one block of output, as it came."""

@@ -10,6 +10,8 @@ from relaunch.trial.place.shellprompt import kind_of, prompted, safe_label
     [
         (["bash"], "bash"), (["/usr/local/bin/bash", "-i"], "bash"), (["-zsh"], "zsh"),
         (["dash"], "sh"), (["bash", "-c", "ls"], ""), (["sh", "run.sh"], ""), (["python"], ""),
+        (["bash", "--norc"], "bash"), (["bash", "-l"], "bash"), (["bash", "-lc", "ls"], ""),
+        (["bash", "--rcfile", "mine"], "bash"), (["bash", "--rcfile", "mine", "run.sh"], ""),
     ],
 )  # fmt: skip
 def test_a_shell_is_known_by_its_name_and_that_it_has_no_script(words, kind):
@@ -27,6 +29,25 @@ def test_the_folder_and_file_that_a_person_has_set_are_kept_for_the_shell():
     assert sh is not None
     assert zsh.env == {"ZDOTDIR": "/f", "RELAUNCH_ZDOTDIR": "/mine"}
     assert sh.env == {"ENV": "/f/shrc", "RELAUNCH_ENV": "/mine/rc"}
+
+
+@pytest.mark.parametrize(
+    ("words", "argv", "read"),
+    [
+        (["bash", "-i"], ("bash", "--rcfile", "/f/bashrc", "-i"), "~/.bashrc"),
+        (["bash", "--norc"], ("bash", "--rcfile", "/f/bashrc"), "/dev/null"),
+        (["bash", "--rcfile", "m y"], ("bash", "--rcfile", "/f/bashrc"), "'m y'"),
+    ],
+)
+def test_bash_reads_ours_and_we_read_the_file_that_it_would_have_read(words, argv, read):
+    shell = prompted(words, "[5G]", "/f", {})
+    assert shell is not None
+    assert shell.argv == argv
+    assert shell.files["/f/bashrc"].startswith(f"[ -f {read} ] && . {read}\n")
+
+
+def test_a_bash_that_logs_in_is_a_shell_without_a_prompt_of_ours():
+    assert prompted(["bash", "-l"], "[5G]", "/f", {}) is None
 
 
 def test_a_command_that_is_no_shell_needs_nothing():

@@ -1,5 +1,7 @@
 """Watching: the critical point is timed, secrets do not pass, the telling parts stay."""
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,3 +70,11 @@ def test_of_endless_output_beginning_failure_and_end_are_kept(monkeypatch):
     assert watch.text.endswith("END\n")
     assert len(watch.text) < 8000
     assert sum(len(data) for _, _, data in kept) > 100_000
+
+
+def test_what_was_prepared_before_the_launch_is_no_part_of_the_critical_point():
+    watch = Watch(record=lambda *_: None, started=time.monotonic() - 100, until="ready")
+    watch.launched(1)
+    watch.chunk(time.monotonic(), 1, b"ready\n")
+    assert watch.reached_s is not None
+    assert watch.reached_s < 50

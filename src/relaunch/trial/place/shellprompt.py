@@ -6,6 +6,7 @@ The person's own start-up files are read as ever, and no file of theirs is touch
 from __future__ import annotations
 
 import os
+import shlex
 
 from relaunch.record import Record
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _BASH = """\
-[ -f ~/.bashrc ] && . ~/.bashrc
+[ -f {rc} ] && . {rc}
 __rl_prompt() {{
   local code=$?
   [[ "$PS1" == '{label} '* ]] || PS1='{label} '$PS1
@@ -57,6 +58,10 @@ _SHELLS = {"bash": "bash", "zsh": "zsh", "fish": "fish"} | dict.fromkeys(
 )
 
 
+_RC_FILES = ("--rcfile", "--init-file")
+_LOGIN = frozenset(("-l", "--login"))
+
+
 class Prompted(Record):
     """How to start a shell so that its prompt says it: words, variables, and files it reads."""
 
@@ -67,9 +72,21 @@ class Prompted(Record):
 
 
 def kind_of(argv: Sequence[str]) -> str:
-    """Return bash, zsh, fish or sh when these words start a shell that has a prompt."""
+    """Return bash, zsh, fish or sh when these words start a shell that a person types to.
+
+    One with a script has a word that is no option, and one with a line has `-c`.
+    """
     kind = _SHELLS.get(os.path.basename(argv[0]).lstrip("-"), "")
-    return kind if all(word in ("-i", "--interactive") for word in argv[1:]) else ""
+    words = argv[1:]
+    options = [word for at, word in enumerate(words) if not at or words[at - 1] not in _RC_FILES]
+    return kind if all(map(_is_harmless, options)) else ""
+
+
+def _is_harmless(word: str) -> bool:
+    """Tell whether a word is an option that leaves the shell waiting for lines to be typed."""
+    if word.startswith("--"):
+        return word not in ("--", "--command", "--help", "--version")
+    return len(word) > 1 and word[0] == "-" and "c" not in word
 
 
 def prompted(
@@ -82,10 +99,7 @@ def prompted(
     kind = kind_of(argv)
     words = tuple(argv)
     if kind == "bash":
-        path = os.path.join(folder, "bashrc")
-        # Long options must come first.
-        words = (words[0], "--rcfile", path, *words[1:])
-        return Prompted(argv=words, files={path: _BASH.format(label=label)})
+        return _bash(words, label, os.path.join(folder, "bashrc"))
     if kind == "zsh":
         path = os.path.join(folder, ".zshenv")
         theirs = {"RELAUNCH_ZDOTDIR": env["ZDOTDIR"]} if "ZDOTDIR" in env else {}
@@ -101,6 +115,23 @@ def prompted(
             argv=words, env={"ENV": path, **theirs}, files={path: _SH.format(label=label)}
         )
     return None
+
+
+def _bash(words: tuple[str, ...], label: str, path: str) -> Prompted | None:
+    """Have bash read our file, which reads the one that it would have read."""
+    if words[0].startswith("-") or not _LOGIN.isdisjoint(words):
+        return None  # one that logs in reads other files
+    rc, rest, given = "~/.bashrc", list(words[1:]), [word for word in words if word in _RC_FILES]
+    for option in given:
+        at = rest.index(option)
+        rc = shlex.quote(rest[at + 1]) if at + 1 < len(rest) else rc
+        del rest[at : at + 2]
+    if "--norc" in rest:
+        rest.remove("--norc")
+        rc = "/dev/null"
+    # Long options must come first.
+    argv = (words[0], "--rcfile", path, *rest)
+    return Prompted(argv=argv, files={path: _BASH.format(label=label, rc=rc)})
 
 
 def safe_label(words: Sequence[str]) -> str:

@@ -224,12 +224,14 @@ class Watcher:
         self._meter.lift()  # who is frozen by the kernel is stopped as soon as it is not
         halt.wait_stopped(stopped, _STOPPED_S)  # a long call may go on
         pid = self._program
-        look = f"Look: py-spy dump --nonblocking --pid {pid}; go on: kill -CONT {pid}; end: Ctrl-C"
+        look = f"Look: rl stacks {pid}; go on: kill -CONT {pid}; end: Ctrl-C"
         self._say({"say": f"{_small(text)}; paused there. {look}"})
         while not self._ended(_CONTINUED_MS):
-            if any(not _stays(pid) for pid in stopped):
+            is_to_end = any(map(halt.wants_to_end, stopped))
+            if is_to_end or not all(map(halt.is_stopped, stopped)):
                 self._go_on(stopped)
-                self._say({"say": "it goes on, without the limit"})
+                if not is_to_end:
+                    self._say({"say": "it goes on, without the limit"})
                 return
 
     def _go_on(self, stopped: list[int]) -> None:
@@ -289,11 +291,6 @@ def is_free_to_spy() -> bool:
     except LookError:
         return False
     return os.geteuid() == 0 or read_if_there(_YAMA).strip() in ("", "0")
-
-
-def _stays(pid: int) -> bool:
-    """Tell whether a process is still stopped, and nobody wants it to end."""
-    return halt.is_stopped(pid) and not halt.wants_to_end(pid)
 
 
 def _small(text: str) -> str:
