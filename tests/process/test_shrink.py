@@ -327,6 +327,52 @@ def test_a_file_that_git_ignores_is_replaced_in_copies_only(world):
     assert len((world.project / "data/set/data.small.txt").read_text()) < 20
 
 
+@pytest.mark.parametrize("listed", ["os.walk(path)", "[(path, (), os.listdir(path))]"])
+def test_files_of_a_folder_that_is_listed_go_in_forks_as_well(world, listed):
+    world.write(
+        "load.py",
+        f"""\
+import os, sys
+path = sys.argv[1]
+for folder, _, names in {listed}:
+    for name in names:
+        if "bad" in open(os.path.join(folder, name)).read():
+            raise ValueError("a bad file")
+""",
+    )
+    for number in range(20):
+        world.write(f"data/{number}.txt", BAD if number == 13 else LINES)
+    found = shrunk(world, "data", "--", PYTHON, "load.py", "data")
+    assert "is up to" in found["way"], found["way"]
+    small = world.project / "data.small"
+    assert [one.read_text() for one in small.iterdir()] == ["bad"]
+
+
+def test_a_number_with_a_fraction_becomes_a_plain_one_with_a_fraction(world):
+    world.write(
+        "load.py",
+        """\
+import json, sys
+print(sum(row["score"] for row in json.load(open(sys.argv[1]))))
+""",
+    )
+    rows = [{"score": 0.5 + number / 7, "text": "x"} for number in range(30)]
+    world.write("data.json", json.dumps([*rows, {"score": None}, *rows]))
+    shrunk(world, "data.json", "--", PYTHON, "load.py", "data.json")
+    assert json.loads((world.project / "data.small.json").read_text()) == [
+        {"score": 0.0}, {"score": None},
+    ]  # fmt: skip
+
+
+def test_what_passes_at_first_is_run_again_before_it_is_said_to_pass(world):
+    world.write("load.py", NOW_AND_THEN.replace("count % 3 != 2", "count > 1 and count % 3 != 2"))
+    world.write("data.txt", BAD)
+    found = shrunk(world, "data.txt", "--", PYTHON, "load.py", "data.txt")
+    assert (world.project / "data.small.txt").read_text() == "bad"
+    fails, runs = found["rate"]
+    assert 0 < fails < runs
+
+
 def test_standard_input_can_be_what_shrinks(world):
     world.write("load.py", LOAD.replace("open(path)", "sys.stdin"))
     world.write("data.txt", BAD)
@@ -353,6 +399,10 @@ def test_standard_input_can_be_what_shrinks(world):
         (("data.txt", "--exit-code", "9", "--", PYTHON, "load.py", "data.txt"), "ends with 1"),
         (("data.txt", "--jobs", "0", "--", "true"), "at least one"),
         (("/etc/hostname", "--", PYTHON, "load.py", "data.txt"), "is neither named"),
+        (("data.txt", "--", PYTHON, "gone.py", "data.txt"), "gone.py` to run"),
+        (("data.txt", "-o", "no/small.txt", "--", PYTHON, "load.py", "data.txt"), "no folder"),
+        (("data.txt", "--bundle", "no/way", "--", PYTHON, "load.py", "data.txt"), "no folder"),
+        (("c.json", "--keep", "modle.*", "--", PYTHON, "load.py", "c.json"), "is called so"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_clear_line(world, words, said):
@@ -360,6 +410,7 @@ def test_bad_input_is_one_clear_line(world, words, said):
     world.write("data.txt", BAD[-800:] + "is bad\n")
     world.write("good.txt", LINES)
     world.write("empty.txt", "")
+    world.write("c.json", '{"model": {"width": "bad"}}')
     done = world.rl("shrink", *words)
     assert done.returncode == 2, done.stdout + done.stderr
     errors = [line for line in done.stderr.splitlines() if not line.startswith("rl:   ")]

@@ -224,7 +224,7 @@ def test_what_is_kept_is_told_in_percent(world):
 # --- stopping
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_after_a_stop_the_smallest_so_far_is_there_and_fails_in_the_same_way(world, number):
     """It waits at the gate, so that the stop comes after a gain and before the end."""
     world.write("load.py", GATE)
@@ -236,8 +236,9 @@ def test_after_a_stop_the_smallest_so_far_is_there_and_fails_in_the_same_way(wor
     (world.project / "gate").unlink()
     process.send_signal(number)
     said = process.communicate(timeout=30)[0].decode()
-    assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
-    assert ("interrupted: " in said) == (number == signal.SIGINT)
+    is_killed = number == signal.SIGKILL
+    assert process.returncode == (-signal.SIGKILL if is_killed else 130)
+    assert ("interrupted: " in said) != is_killed
     assert 0 < small.stat().st_size < len(BAD)
     done = world.shell(f"{PYTHON} load.py data.small.txt")
     assert "ValueError: a bad line" in done.stderr
@@ -245,6 +246,28 @@ def test_after_a_stop_the_smallest_so_far_is_there_and_fails_in_the_same_way(wor
     rest = world.rl("shrink", "--resume")
     assert rest.returncode == 0, rest.stderr
     assert small.read_text().strip() == "bad"
+
+
+def test_who_is_told_to_end_in_the_first_run_begins_no_second_one(world):
+    world.write("load.py", "import time\nopen('began', 'a').write('x')\ntime.sleep(600)\n")
+    world.write("data.txt", BAD)
+    process = world.start(["rl", "shrink", "data.txt", *COMMAND])
+    began = world.project / "began"
+    wait_until(lambda: began.exists() and began.read_text())
+    process.terminate()
+    said = process.communicate(timeout=30)[1].decode()
+    assert (process.returncode, began.read_text()) == (130, "x"), said
+    assert "interrupted before anything was known" in said
+    wait_until(lambda: left_running(world) == [])
+
+
+def test_a_run_that_takes_longer_than_the_budget_is_one_line(world):
+    world.write("load.py", "import time\ntime.sleep(600)\n")
+    world.write("data.txt", BAD)
+    done = world.rl("shrink", "data.txt", "--budget", "1s", *COMMAND)
+    assert done.returncode == 2
+    assert "one run takes longer than the budget of 1 s" in done.stderr
+    wait_until(lambda: left_running(world) == [])
 
 
 def left_running(world):

@@ -57,6 +57,8 @@ _OF_A_NEW_ONE = (
 )  # fmt: skip
 """What `--resume` knows already."""
 _ONCE, _SURE = 1, 0.98
+_BESIDES = 10
+"""Runs that a search needs besides those of its suspects: ends, and what confirms."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -311,7 +313,9 @@ def _show(bisection: Bisection, found: Found, args: Namespace) -> None:
             found.answer.confidence,
         ),
         lines=lambda pen: (
-            _sure(found, card, bisection, pen) if found.is_found else _unsure(found, pen)
+            _sure(found, card, bisection, pen)
+            if found.is_found
+            else _unsure(found, pen, has_budget=bisection.request.has_budget)
         ),
         json=args.json,
         color=args.color,
@@ -439,7 +443,7 @@ def _paint(line: str) -> str:
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
 
 
-def _unsure(found: Found, pen: draw.Pen) -> list[str]:
+def _unsure(found: Found, pen: draw.Pen, *, has_budget: bool) -> list[str]:
     why = f"{found.stopped}: " if found.stopped else ""
     count = len(found.suspects)
     chance = f"{100 * found.answer.confidence:.0f}%"
@@ -451,6 +455,10 @@ def _unsure(found: Found, pen: draw.Pen) -> list[str]:
         lines.append(pen("dim", f"        and {count - 12} more"))
     if found.others:
         lines.append(draw.clip(draw.clean(_others(found)), draw.width(), utf8=pen.utf8))
+    is_given_up = 0 < sum(found.others.values()) < count - 1
+    if is_given_up and not found.stopped and not has_budget:
+        more = f"next: rl bisect --resume --budget {count + _BESIDES} tries each of them"
+        return [*lines, pen("dim", more)]
     return [*lines, after(found.stopped, "bisect", pen)]
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C as something to wait for: it comes between two steps, never in the middle of one."""
+"""Ctrl-C and SIGTERM as something to wait for: they come between two steps, never in one."""
 
 from __future__ import annotations
 
@@ -14,23 +14,30 @@ else:
 
 
 class Interrupts:
-    """While it is entered, the first Ctrl-C only makes it readable; a second one is as ever."""
+    """While it is entered, the first of them only makes it readable; a second one is as ever.
+
+    `timeout 10m rl bisect ...` sends SIGTERM: what was found by then is told.
+    """
 
     def __init__(self) -> None:
         """Nothing is changed yet."""
         self.came = False
         self._near, self._far = -1, -1
         self._wake_before = -1
-        self._before = _signal.getsignal(_signal.SIGINT)
+        found = {one: _signal.getsignal(one) for one in (_signal.SIGINT, _signal.SIGTERM)}
+        # Who is ignored stays so, as Ctrl-C in the background of a script.
+        self._before = {
+            one: now for one, now in found.items() if now not in (_signal.SIG_IGN, None)
+        }
 
     def __enter__(self) -> Self:
-        """Take the signal, unless it is ignored, as in the background of a script."""
+        """Take the signals."""
         self._near, self._far = os.pipe()
-        if self._before not in (_signal.SIG_IGN, None):
-            # Python writes there at once: a handler may come only after what we wait for.
-            os.set_blocking(self._far, False)
-            self._wake_before = _signal.set_wakeup_fd(self._far, warn_on_full_buffer=False)
-            _signal.signal(_signal.SIGINT, self._take)
+        # Python writes there at once: a handler may come only after what we wait for.
+        os.set_blocking(self._far, False)
+        self._wake_before = _signal.set_wakeup_fd(self._far, warn_on_full_buffer=False)
+        for one in self._before:
+            _signal.signal(one, self._take)
         return self
 
     def __exit__(
@@ -39,10 +46,10 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let the signal do what it did before."""
-        if self._before not in (_signal.SIG_IGN, None):
-            _signal.signal(_signal.SIGINT, self._before)
-            _signal.set_wakeup_fd(self._wake_before)
+        """Let the signals do what they did before."""
+        for one, before in self._before.items():
+            _signal.signal(one, before)
+        _signal.set_wakeup_fd(self._wake_before)
         os.close(self._near)
         os.close(self._far)
 
@@ -50,7 +57,10 @@ class Interrupts:
         """Return what turns readable when it came."""
         return self._near
 
-    def _take(self, _signal_number: int, _frame: FrameType | None) -> None:
-        if self.came:
+    def _take(self, number: int, _frame: FrameType | None) -> None:
+        if self.came and number == _signal.SIGTERM:
+            _signal.signal(number, self._before[number])
+            os.kill(os.getpid(), number)
+        elif self.came:
             raise KeyboardInterrupt
         self.came = True

@@ -34,6 +34,8 @@ DOUBLE_INTERRUPT_S = 2.0
 TIMEOUT_GRACE_S = 5.0
 UNASKED_S = 0.5
 _INTERRUPT_TAIL_S = 5.0
+_TO_END = (_signal.SIGTERM, _signal.SIGHUP)
+"""Who sends us these wants the program to end: that it does is no failure of its own."""
 _JOB_STOPS = (_signal.SIGTSTP, _signal.SIGTTIN, _signal.SIGTTOU)
 
 
@@ -148,6 +150,7 @@ class Supervision:
         self.status: int | None = None
         self._was = 0
         self._interrupts: list[float] = []
+        self._told_to_end: set[int] = set()
         self._killed = self._timed_out = False
         self._deadline = 0.0
         self.control: Control | None = None
@@ -323,6 +326,8 @@ class Supervision:
             self.forward(signal, self._guard.group_got(signal))
             if signal == _signal.SIGINT:
                 self.interrupted()
+            elif signal in _TO_END:
+                self._told_to_end.add(signal)
 
     def _set_deadline(self, seconds: float | None) -> None:
         # A timer, not the poll's timeout: it also comes while a write is blocked.
@@ -370,6 +375,8 @@ class Supervision:
         )
 
     def _interrupt_ended_it(self, code: int | None, signal: int | None) -> bool:
+        if (signal or (code or 0) - 128) in self._told_to_end:
+            return True
         if not self._interrupts or code == 0:
             return False
         recent = time.monotonic() - self._interrupts[-1] <= _INTERRUPT_TAIL_S

@@ -7,9 +7,9 @@ left, so the runs are as few as those of plain halving. All suspects are alike t
 
 from __future__ import annotations
 
-from math import ceil, exp, log, log2
+from math import exp, log
 
-from relaunch.search.line import CONFIDENCE, HOPELESS, ROUNDS, Answer, Side, Suspect
+from relaunch.search.line import CONFIDENCE, ROUNDS, Answer, Side, Suspect, least_chance
 from relaunch.search.posterior import Rates, entropy, log_chance, pairs_of
 from relaunch.search.stretches import Stretches
 
@@ -42,15 +42,17 @@ class GraphSearch:
         main: Collection[int] = (),
         confidence: float = CONFIDENCE,
         confirmations: int = 0,
+        is_patient: bool = False,
     ) -> None:
         """Each candidate has its parents; those `ruled_out` change nothing themselves.
 
         `confirmations` more runs of the answer and of its parent are asked for at the end, and
-        others until it is as sure as `confidence`.
+        others until it is as sure as `confidence`. One that `is_patient` tries all that could tell.
         """
         self.confidence = confidence
         self.size = len(parents) - 1
         self.confirmations = confirmations
+        self._is_patient = is_patient
         self.others: dict[int, str] = {}
         self.runs = 0
         self._parents = parents
@@ -127,8 +129,7 @@ class GraphSearch:
 
     def _best(self, pending: Sequence[int], testable: Stretches | None) -> int | None:
         parts = self._parts(pending)
-        in_vain = 2 * ceil(log2(self.size + 1)) + 8
-        least = HOPELESS * max(0, len(self.others) - in_vain + 1)
+        least = 0.0 if self._is_patient else least_chance(self.size, len(self.others))
         best, most = None, 0.0
         for place, has in enumerate(self._has):
             if place in self.others or place in pending:

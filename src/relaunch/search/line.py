@@ -69,6 +69,12 @@ class Answer(Record):
         return self.suspects[0].place
 
 
+def least_chance(size: int, others: int) -> float:
+    """Return how likely one must be testable to be tried, after so many that failed otherwise."""
+    in_vain = 2 * ceil(log2(size + 1)) + 8
+    return HOPELESS * max(0, others - in_vain + 1)
+
+
 class LineSearch:
     """A search among the candidates 1 to n; 0 is the old end, n the new one.
 
@@ -87,14 +93,17 @@ class LineSearch:
         rates: Rates | None = None,
         confidence: float = CONFIDENCE,
         confirmations: int = 0,
+        is_patient: bool = False,
     ) -> None:
         """Weights of the candidates 1 to n; a weight of 0 says that nothing can change there.
 
-        `confirmations` more runs of the answer and of its neighbour are asked for at the end.
+        `confirmations` more runs of the answer and of its neighbour are asked for at the end. One
+        that `is_patient` tries all that could tell, however many failed otherwise.
         """
         self.size = len(prior)
         self.confidence = confidence
         self.confirmations = confirmations
+        self._is_patient = is_patient
         self.posterior = Posterior(flattened(prior), rates or Rates(steady=True))
         self.others: dict[int, str] = {}
         """Candidates that showed something else, and what."""
@@ -187,8 +196,7 @@ class LineSearch:
 
     def _best(self, pending: Sequence[int]) -> int | None:
         gains = self._gains_beside(pending)
-        in_vain = 2 * ceil(log2(self.size + 1)) + 8
-        least = HOPELESS * max(0, len(self.others) - in_vain + 1)
+        least = 0.0 if self._is_patient else least_chance(self.size, len(self.others))
         best, most = None, 0.0
         for place in self._askable(pending):
             gain = gains[place]

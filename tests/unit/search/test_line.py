@@ -101,6 +101,23 @@ def test_where_nearly_all_fails_otherwise_the_neighbours_of_the_ends_are_tried(
     assert answer.place == culprit
 
 
+@given(st.integers(40, 300), st.data())
+@settings(max_examples=40, deadline=None)
+def test_who_is_patient_finds_what_nearly_all_of_a_range_hides(size, data):
+    """Only the culprit and the one before it show anything else than another failure."""
+    culprit = data.draw(st.integers(1, size))
+
+    def look(place):
+        told = {0, culprit - 1, culprit, size}
+        return steady(culprit)(place) if place in told else (Side.OTHER, "broken")
+
+    answer = drive(begun(size, culprit, is_patient=True), look)
+    assert (answer.is_found, answer.place) == (True, culprit)
+    assert answer.runs <= size + 4
+    soon = drive(begun(size, culprit), look)
+    assert culprit in {one.place for one in soon.suspects}
+
+
 @given(st.integers(2, 200), st.data())
 @settings(max_examples=40, deadline=None)
 def test_scattered_breakage_costs_runs_and_never_the_answer(size, data):

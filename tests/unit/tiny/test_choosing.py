@@ -146,9 +146,12 @@ def test_a_nested_key_gives_each_class_its_share():
     assert done.parts[0].why == "stratified by meta.lang (2 classes)"
 
 
-def test_a_key_that_nobody_has_is_said():
-    with pytest.raises(TinyError, match="no row has `nope`"):
-        taken(b'{"a": 1}\n', "big.jsonl", how=How.STRATIFIED, key="nope")
+@pytest.mark.parametrize("how", [How.STRATIFIED, How.LONGEST, How.SHORTEST])
+def test_a_key_that_nobody_has_is_said(how):
+    with pytest.raises(TinyError, match="no row has `nope`; there are a") as caught:
+        taken(b'{"a": 1}\n', "big.jsonl", how=how, key="nope")
+    flag = "stratify" if how is How.STRATIFIED else how.value
+    assert caught.value.hint == f"--{flag} a"
 
 
 def test_one_row_of_each_schema():

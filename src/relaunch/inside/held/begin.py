@@ -73,4 +73,7 @@ class Opening:
     def _is_wanted(self, path: str) -> bool:
         if path.rpartition("/")[2] in self._names:
             return os.path.realpath(path) in self._paths
-        return bool(self._folders) and os.path.realpath(path).startswith(self._folders)
+        if not self._folders:
+            return False
+        # A folder is wanted as soon as it is listed: which files there are is known then.
+        return os.path.join(os.path.realpath(path), "").startswith(self._folders)

@@ -142,6 +142,8 @@ class _Each:
         grammar = grammar_of(document)
         simplest = grammar.simplest(tree, leaf)
         found = [*grammar.others(tree, leaf)]
+        if tree.kind[leaf] == NUMBER:
+            found += _fractions(tree.raw(leaf))
         return [*([simplest] if simplest is not None else []), *found]
 
     def failed(self, document: Document, cursor: InValue) -> InValue | None:
@@ -197,6 +199,14 @@ class _Each:
         if letters is None:
             return self._enter(document, cursor.index + 1)
         return InValue(index=cursor.index, stage=_LETTERS, letters=letters)
+
+
+def _fractions(raw: bytes) -> list[bytes]:
+    """Return plainer numbers that have a fraction too: a program may want one."""
+    whole, point, rest = raw.partition(b".")
+    if not point or not rest[:1].isdigit():
+        return []
+    return [b"0.0", b"1.0", whole + b".0", whole + b"." + rest[:1]]
 
 
 class EachValue(_Each):

@@ -185,6 +185,7 @@ class Bisection:
                 main=[at for at, commit in enumerate(graph.ids) if commit in main],
                 confidence=self.request.confidence,
                 confirmations=self.request.confirm,
+                is_patient=self.request.has_budget,
             ),
         )
         answer = search.answer()

@@ -182,6 +182,7 @@ class Driver:
                 rates=self.rates(hunt),
                 confidence=self.request.confidence,
                 confirmations=self.request.confirm,
+                is_patient=self.request.has_budget,
             )
 
         return self.search(hunt, ids, begin, inside)

@@ -50,6 +50,11 @@ class Request(Record):
     fork: bool = True
     """Let probes begin with their imports done, where that is as good."""
 
+    @property
+    def has_budget(self) -> bool:
+        """Tell whether a person said how much may be spent: then nothing is given up before."""
+        return self.most_runs is not None or self.most_s is not None
+
 
 class Began(Record):
     """The range is known; both ends are run first."""

@@ -47,12 +47,14 @@ cd "$(dirname "$0")" || exit
 
 
 def check(cwd: str, name: str) -> None:
-    """Refuse a folder that has something in it."""
-    folder = os.path.join(cwd, name)
+    """Refuse a folder that has something in it, or has no folder itself."""
+    folder = os.path.abspath(os.path.join(cwd, name))
     if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-        raise UsageError(
-            f"--bundle: `{name}` is there already", hint="rl shrink --bundle repro ..."
-        )
+        words = f"--bundle: `{name}` is there already"
+        raise UsageError(words, hint=f"--bundle {name.rstrip('/')}-2, or rm -r {name}")
+    if not os.path.isdir(os.path.dirname(folder)):
+        parent = os.path.dirname(folder)
+        raise UsageError(f"--bundle: there is no folder {parent}", hint=f"mkdir -p {parent}")
 
 
 class Bundle:

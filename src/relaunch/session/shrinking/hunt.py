@@ -13,6 +13,7 @@ from relaunch.session.attempt import Attempt
 from relaunch.session.shrinking.crew import Limit
 from relaunch.session.shrinking.quotes import quotes_of_input
 from relaunch.session.shrinking.told import Doing, Hunting, Said
+from relaunch.trial.place.interpreter import find_start
 from relaunch.trial.signature.alike import alike
 
 TYPE_CHECKING = False
@@ -40,6 +41,8 @@ _MEASURED = 9
 _MISSED = 0.05
 """So often an attempt that does fail may count as one that does not."""
 _MOST_TRIES = 30
+_FIRST_LOOKS, _FIRST_LOOKS_S = 5, 10.0
+"""So often, and so long, it is run at first before it is said to pass."""
 _LOOKS, _LOOKS_S, _MOST_LOOKS = 3, 2.0, 12
 """So often, or so long, all of it is run when chance is suspected; and no oftener in a search."""
 
@@ -70,6 +73,8 @@ class Hunt:
         self._inputs: tuple[str, ...] = ()
         """Files that are read besides those that a person named."""
         self._looks = 0
+        self._is_chance = False
+        """It passed at first, with all of it."""
         self._is_code = any(file.endswith(_CODE) for file in request.files)
 
     @property
@@ -99,8 +104,15 @@ class Hunt:
         """Run the command as it was given; UsageError where nothing fails."""
         request = self._request
         stdin = request.files[0] if request.stdin else ""
+        _check_script(request.recipe)
         self._tell(Doing(text=f"runs as it is: {' '.join(request.recipe.argv)}"))
-        outcome, self.trial = self._run_trial(request.recipe, "the failure to be kept", stdin)
+        recipe, is_short = request.recipe, False
+        if request.most_s is not None and recipe.limits.timeout_s is None:
+            recipe, is_short = recipe.but(limits=recipe.limits.but(timeout_s=request.most_s)), True
+        outcome, runs = self._first_that_fails(recipe, stdin)
+        if is_short and outcome.timed_out:
+            words = f"one run takes longer than the budget of {request.most_s:g} s"
+            raise UsageError(words, hint="--timeout 30s, if that it does not end is the failure")
         if outcome.interrupted:
             raise UsageError("interrupted before anything was known", exit_code=130)
         if outcome.not_started:
@@ -113,12 +125,32 @@ class Hunt:
         ):
             what = f"/{recipe.match}/ does not match" if recipe.match else _ended(outcome)
             raise UsageError(
-                f"nothing to shrink: {what} with all of it", hint=f"rl show {self.trial}"
+                f"nothing to shrink: {what} with all of it{_in(runs)}", hint=f"rl show {self.trial}"
             )
         if found is None:
-            raise UsageError("nothing to shrink: it passes", hint=f"rl show {self.trial}")
+            raise UsageError(
+                f"nothing to shrink: it passes{_in(runs)}", hint=f"rl show {self.trial}"
+            )
         self.hunted = found
         self.seconds = outcome.duration_s
+        self._is_chance = runs > 1
+
+    def _first_that_fails(self, recipe: Recipe, stdin: str) -> tuple[Outcome, int]:
+        """Run it, and a few times more if it passes: chance may decide. Returns the last run."""
+        spent_s, runs = 0.0, 0
+        while True:
+            outcome, self.trial = self._run_trial(recipe, "the failure to be kept", stdin)
+            runs, spent_s = runs + 1, spent_s + outcome.duration_s
+            is_over = outcome.interrupted or outcome.not_started or not self._passes(outcome)
+            if is_over or runs >= _FIRST_LOOKS or spent_s * (runs + 1) / runs > _FIRST_LOOKS_S:
+                return outcome, runs
+
+    def _passes(self, outcome: Outcome) -> bool:
+        """Tell whether a run shows nothing of what may be looked for."""
+        recipe, found = self._request.recipe, outcome.signature
+        if recipe.match or recipe.exit_code is not None:
+            return found is None or found.kind != "pinned"
+        return found is None
 
     def last_trial(self, results: Results, parts: Parts) -> tuple[str, bool | None]:
         """Run what was found as a trial; returns which, and whether it fails; None: none can be."""
@@ -169,7 +201,7 @@ class Hunt:
         self._tell(Doing(text="runs once more, where attempts will"))
         ran = run(self._original, noting=True)
         noted = self.noted = ran.noted
-        if not self.is_same(ran.outcome):
+        if self._is_chance or not self.is_same(ran.outcome):
             self._measure(run, [ran.outcome])
         if self._request.recipe.limits.timeout_s is None:
             slowest = max(self.seconds, ran.seconds)
@@ -264,6 +296,20 @@ class Hunt:
                 )
         self.hunted = Signature(kind=kept["kind"], title=kept["title"], key=tuple(kept["key"]))
         self.seconds, self.trial = float(kept["seconds"]), str(kept["trial"])
+
+
+def _check_script(recipe: Recipe) -> None:
+    """Refuse a script that is not there: Python fails so whatever the input is."""
+    start = find_start(recipe.argv, {**os.environ, **recipe.env}, recipe.cwd)
+    if start is None or start.kind != "script":
+        return
+    if not os.path.exists(os.path.join(recipe.cwd, start.target)):
+        folder = os.path.dirname(start.target) or "."
+        raise UsageError(f"there is no `{start.target}` to run", hint=f"ls {folder}")
+
+
+def _in(runs: int) -> str:
+    return f" in {runs} runs" if runs > 1 else ""
 
 
 def _ended(outcome: Outcome) -> str:

@@ -7,6 +7,7 @@ import os
 from glob import escape
 
 from relaunch.errors import UsageError
+from relaunch.search.shrink.document import Document
 from relaunch.search.shrink.formats.words import Environment, Words
 from relaunch.session.growing.sized import names_file
 from relaunch.session.shrinking.steps import Steps, find
@@ -46,7 +47,18 @@ def read_parts(request: Request) -> dict[str, Model]:
             found[file] = read(path, keep=request.keep)
         except OSError as error:
             raise UsageError(f"`{file}` cannot be read: {error.strerror or error}") from None
+    _check_keep(request.keep, [*found.values()])
     return found
+
+
+def _check_keep(keep: Sequence[str], models: Sequence[Model]) -> None:
+    """Refuse a pattern that nothing is called by, where all names can be read."""
+    documents = [one for one in models if isinstance(one, Document)]
+    if len(documents) < len(models):
+        return
+    for pattern in keep:
+        if not any(one.grammar.held(one.data, (pattern,)) for one in documents):
+            raise UsageError(f"--keep {pattern}: nothing is called so", hint="--keep 'model.*'")
 
 
 def _words(request: Request) -> Words:

@@ -134,9 +134,9 @@ class Results:
 
 
 def _check_folder(folder: str) -> None:
-    """Refuse a folder in which nothing can be made; one that is not there yet will be made."""
-    while not os.path.exists(folder):
-        folder = os.path.dirname(folder)
+    """Refuse a folder that is not there, or in which nothing can be made."""
+    if not os.path.isdir(folder):
+        raise UsageError(f"there is no folder {folder}", hint=f"mkdir -p {folder}")
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass

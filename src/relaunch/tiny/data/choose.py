@@ -134,9 +134,7 @@ class Choosing:
 
     def _stratify(self, batch: Batch) -> None:
         values = batch.column(self._request.key)
-        if not self._names and values and values[0] is ABSENT:
-            row = batch.rows()[0]
-            self._names = [str(name) for name in row] if isinstance(row, dict) else []
+        self._note_names(batch, values)
         try:
             counts = Counter(values)
         except TypeError:  # lists or dicts
@@ -152,6 +150,18 @@ class Choosing:
                 for which in wanted:
                     self._classes[value].keep(batch.start + at[which])
 
+    def _note_names(self, batch: Batch, values: Sequence[Any]) -> None:
+        """Note which keys there are, where a row lacks the one that was asked for."""
+        if not self._names and values and values[0] is ABSENT:
+            row = batch.rows()[0]
+            self._names = [str(name) for name in row] if isinstance(row, dict) else []
+
+    def _no_key(self) -> TinyError:
+        there = f"; there are {', '.join(self._names[:_SHOWN])}" if self._names else ""
+        near = self._names[0] if self._names else "another key"
+        flag = {How.STRATIFIED: "stratify"}.get(self._request.how, self._request.how.value)
+        return TinyError(f"no row has `{self._request.key}`{there}", hint=f"--{flag} {near}")
+
     def _class_of(self, value: Any) -> Reservoir:
         found = self._classes.get(value)
         if found is None:
@@ -165,7 +175,9 @@ class Choosing:
         key = self._request.key
         sizes: Sequence[Any] = batch.sizes()
         if key:
-            sizes = [_length(value) for value in batch.column(key)]
+            values = batch.column(key)
+            self._note_names(batch, values)
+            sizes = [_length(value) for value in values]
         sign = 1 if self._request.how is How.LONGEST else -1
         for n, size in enumerate(sizes):
             if size is None:
@@ -202,6 +214,8 @@ class Choosing:
         elif how is How.STRATIFIED:
             self._by_class(choice)
         elif how in (How.LONGEST, How.SHORTEST):
+            if not self._heap:
+                raise self._no_key()
             ranked = [-number for _, number in sorted(self._heap, reverse=True)]
             choice.fill(ranked, f"the {how.value}" + (f" by {request.key}" if request.key else ""))
         elif how is How.SCHEMAS:
@@ -227,9 +241,7 @@ class Choosing:
         key = self._request.key
         classes = self._classes
         if list(classes) == [ABSENT]:
-            there = f"; there are {', '.join(self._names[:_SHOWN])}" if self._names else ""
-            near = self._names[0] if self._names else "another key"
-            raise TinyError(f"no row has `{key}`{there}", hint=f"--stratify {near}")
+            raise self._no_key()
         shares = share_out({name: found.seen for name, found in classes.items()}, choice.left)
         picked: list[int] = []
         spare: list[int] = []
