@@ -133,18 +133,18 @@ def test_where_breakage_hides_it_all_that_may_be_it_are_named(world):
 
 def test_a_range_that_is_given_up_is_searched_to_its_end_for_who_gives_it_a_budget(world):
     def program(number):
-        told = number in (0, 40, 41, 70)
-        return steady(41)(number) if told else f"syntax error {number}\n"
+        told = number in (0, 102, 103, 150)
+        return steady(103)(number) if told else f"syntax error {number}\n"
 
-    ids = add_commits(world, program, 70)
-    words = ("--good", ids[0], "--no-fork", "--", PYTHON, outside(world, REPRO))
+    ids = add_commits(world, program, 150)
+    words = ("--good", ids[0], "--no-prior", "--no-fork", "--", PYTHON, outside(world, REPRO))
     done = world.rl("bisect", *words, timeout=120)
     assert done.returncode == 1, done.stdout
     more = re.search(r"next: rl (bisect --resume --budget \d+) tries each of them", done.stdout)
     assert more, done.stdout
     done = world.rl(*more[1].split(), "--json", timeout=120)
     answer = json.loads(done.stdout)
-    assert (answer["found"], answer["commit"]) == (True, ids[41]), done.stderr
+    assert (answer["found"], answer["commit"]) == (True, ids[103]), done.stderr
 
 
 def test_a_new_test_of_the_tree_works_at_every_revision(world):

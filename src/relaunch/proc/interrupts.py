@@ -59,7 +59,7 @@ class Interrupts:
 
     def _take(self, number: int, _frame: FrameType | None) -> None:
         if self.came and number == _signal.SIGTERM:
-            _signal.signal(number, self._before[number])
+            _signal.signal(_signal.SIGTERM, self._before[_signal.SIGTERM])
             os.kill(os.getpid(), number)
         elif self.came:
             raise KeyboardInterrupt
