@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
+from tests.gpus import Gpus
 from tests.needs import every_python
 from tests.shells import Terminal
 
@@ -200,51 +203,66 @@ while True:
     assert b"hung (certain)" in said  # that it did is told all the same
 
 
-@pytest.mark.parametrize("without", ["", "py-spy,pystack"])
-def test_one_that_spins_in_c_code_is_suspected_by_whoever_can_tell_its_line(world, without):
-    # As one does that waits for a GPU: it uses a core, and no line of Python is run any more.
-    world.write("spin.py", """\
-import itertools, threading
+SPIN = """\
+import ctypes, itertools, sys, threading
+
+for name in sys.argv[1:]:
+    ctypes.CDLL(name)
 
 def wait_for_gpu():
     sum(itertools.repeat(0))
 
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 wait_for_gpu()
-""")  # fmt: skip
+"""
+
+
+def hung(world, *words, without=""):
+    """Watch a program, with less of what reads its stacks; tell what was said of a hang."""
     env = {"RELAUNCH_WITHOUT": without}
-    done = world.rl("run", "--hang", "2", "--", sys.executable, "spin.py", env=env)
+    done = world.rl("run", "--hang", "2", "--", sys.executable, *words, env=env)
+    return done, "hung (" in done.stderr
+
+
+def test_one_that_spins_in_c_code_is_suspected(world):
+    world.write("spin.py", SPIN)
+    done, _ = hung(world, "spin.py")
     assert done.returncode == -15
     assert "hung (suspect): uses CPU and stays on the same line" in done.stderr
-    assert "at spin.py:4 wait_for_gpu <- spin.py:7" in done.stderr
+    assert "at spin.py:7 wait_for_gpu <- spin.py:10" in done.stderr
 
 
-def test_one_that_works_in_silence_is_left_alone_by_what_it_tells_itself(world):
-    world.write("work.py", """\
-import threading, time
+def test_without_py_spy_one_that_waits_for_its_gpu_tells_its_line_itself(world, tmp_path):
+    """The driver's library is loaded, a core is used, and no line of Python is run any more."""
+    world.write("spin.py", SPIN)
+    driver = tmp_path / "libcuda.so.1"
+    shutil.copy(Path(Gpus(tmp_path / "gpus", 1).env["LD_LIBRARY_PATH"], "libcuda.so.1"), driver)
+    done, _ = hung(world, "spin.py", str(driver), without="py-spy,pystack")
+    assert done.returncode == -15
+    assert "hung (suspect): uses CPU and stays on the same line" in done.stderr
+    assert "at spin.py:7 wait_for_gpu <- spin.py:10" in done.stderr
 
-def step(n):
-    a = n * 3
-    b = a ^ n
-    c = b - a
-    d = c * b
-    e = d % 97
-    return e + a
 
-def work(until):
-    n = 0
-    while time.monotonic() < until:
-        n = step(n)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import time\ntime.sleep(7)\n",
+        "import time\nuntil = time.monotonic() + 7\nwhile time.monotonic() < until: pass\n",
+        "import threading, time\n"
+        "t = threading.Thread(target=lambda: time.sleep(7))\nt.start()\nt.join()\n",
+    ],
+)
+def test_without_py_spy_nobody_is_suspected_who_may_be_at_work(world, text):
+    """On one line, without its values, it may do something else each time."""
+    world.write("work.py", text)
+    done, is_hung = hung(world, "work.py", without="py-spy,pystack")
+    assert (done.returncode, is_hung) == (0, False), done.stderr
 
-until = time.monotonic() + 6
-beside = threading.Thread(target=work, args=(until,))
-beside.start()
-beside.join()
-work(until + 3)
-""")  # fmt: skip
-    env = {"RELAUNCH_WITHOUT": "py-spy,pystack"}
-    done = world.rl("run", "--hang", "2", "--", sys.executable, "work.py", env=env)
-    assert (done.returncode, "hung" in done.stderr) == (0, False), done.stderr
+
+def test_without_py_spy_a_deadlock_is_certain_too(world):
+    world.write("q.py", LOCKS)
+    done, _ = hung(world, "q.py", without="py-spy,pystack")
+    assert "hung (certain): 2 threads wait for each other" in done.stderr, done.stderr
 
 
 def test_a_program_that_does_not_hang_is_left_alone(world):

@@ -485,13 +485,29 @@ def test_the_process_that_waits_is_listed_and_ended(node):
     assert "ranks" in status.stdout
 
 
-def test_what_a_run_imports_is_there_before_the_runs_to_come(node):
-    text = "import sys\nprint('xmlrpc.client' in sys.modules)\nimport xmlrpc.client\n"
+def test_what_a_run_imports_is_there_before_the_runs_to_come_which_are_as_urgent_as_ever(node):
+    text = (
+        "import os, sys\nprint('xmlrpc.client' in sys.modules, os.nice(0))\nimport xmlrpc.client\n"
+    )
     name = script(node, text)
-    assert run(node, "--ranks", "1", "--", "python", name).stdout == "[rank 0] False\n"
+    nice = os.nice(0)
+    assert run(node, "--ranks", "1", "--", "python", name).stdout == f"[rank 0] False {nice}\n"
     until = time.monotonic() + 60
-    while run(node, "--ranks", "1", "--", "python", name).stdout != "[rank 0] True\n":
+    while run(node, "--ranks", "1", "--", "python", name).stdout != f"[rank 0] True {nice}\n":
         assert time.monotonic() < until
+
+
+def test_what_a_script_leaves_to_its_end_is_done_and_torch_is_not_taken_apart(node):
+    text = """
+import torch, weakref
+class Kept: pass
+kept = Kept()
+weakref.finalize(kept, print, "the script's own")
+torch_s = [f for f in weakref.finalize._registry if f.peek()[1].__module__ == "torch.library"]
+print(len(torch_s) > 10, any(f.atexit for f in torch_s))
+"""
+    done = run(node, "--ranks", "1", "--", "python", script(node, text))
+    assert done.stdout == "[rank 0] True False\n[rank 0] the script's own\n", done.stderr
 
 
 def test_beside_companions_the_ranks_are_below_the_trial_itself(node):

@@ -261,6 +261,15 @@ def test_who_is_told_to_end_in_the_first_run_begins_no_second_one(world):
     wait_until(lambda: left_running(world) == [])
 
 
+def test_a_program_that_ends_its_own_group_has_failed_and_was_not_interrupted(world):
+    world.write("load.sh", "if grep -q bad $1; then kill -TERM 0; sleep 9; fi\n")
+    world.write("data.txt", BAD)
+    process = world.start(["rl", "shrink", "data.txt", "--", "sh", "load.sh", "data.txt"])
+    said = process.communicate(timeout=120)[1].decode()
+    assert process.returncode == 0, said
+    assert (world.project / "data.small.txt").read_text().strip() == "bad"
+
+
 def test_a_run_that_takes_longer_than_the_budget_is_one_line(world):
     world.write("load.py", "import time\ntime.sleep(600)\n")
     world.write("data.txt", BAD)

@@ -42,15 +42,20 @@ class Guard:
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
 
-    def group_got(self, signal: int) -> bool:
-        """Tell whether `signal` was sent to our whole process group since the last question."""
+    def group_sender(self, signal: int) -> int | None:
+        """Return who sent `signal` to our whole process group since the last question.
+
+        0: nobody that could be told, as the kernel for a key; None: the group did not get it.
+        """
         try:
             os.write(self._orders, b"?")
             if not self._poll.poll(_ANSWER_MS):
-                return False
-            return signal in os.read(self._answers, 128)[1:]
+                return None
+            words = os.read(self._answers, 4096).split()
         except OSError:
-            return False
+            return None
+        senders = dict(zip(map(int, words[::2]), map(int, words[1::2]), strict=True))
+        return senders.get(signal)
 
     def stop(self) -> None:
         """End the guard."""
@@ -77,8 +82,14 @@ def _stand(orders: int, answers: int, on_our_death: Callable[[], object]) -> Non
     _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
     close_others(orders, answers)
     while os.read(orders, 1):
-        pending = _signal.sigpending()
-        for signal in pending:
-            _signal.sigwait({signal})
-        os.write(answers, bytes([0, *pending]))
+        told = [b"%d %d" % (signal, _sender(signal)) for signal in _signal.sigpending()]
+        os.write(answers, b" ".join(told) or b" ")
     on_our_death()
+
+
+def _sender(signal: int) -> int:
+    """Take a signal that is pending, and return who sent it; 0 where nobody can tell."""
+    if not hasattr(_signal, "sigwaitinfo"):  # macOS
+        _signal.sigwait({signal})
+        return 0
+    return max(0, _signal.sigwaitinfo({signal}).si_pid)

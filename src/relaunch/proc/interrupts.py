@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from typing import Self
 else:
     import _signal
+
+
+_TWICE_S = 1.0
+"""`timeout` sends SIGTERM to its child, and at once to the group: that is one."""
 
 
 class Interrupts:
@@ -22,6 +27,7 @@ class Interrupts:
     def __init__(self) -> None:
         """Nothing is changed yet."""
         self.came = False
+        self._told_at = 0.0
         self._near, self._far = -1, -1
         self._wake_before = -1
         found = {one: _signal.getsignal(one) for one in (_signal.SIGINT, _signal.SIGTERM)}
@@ -58,9 +64,13 @@ class Interrupts:
         return self._near
 
     def _take(self, number: int, _frame: FrameType | None) -> None:
-        if self.came and number == _signal.SIGTERM:
-            _signal.signal(_signal.SIGTERM, self._before[_signal.SIGTERM])
-            os.kill(os.getpid(), number)
-        elif self.came:
-            raise KeyboardInterrupt
+        is_first = not self.came
         self.came = True
+        if number == _signal.SIGINT:
+            if not is_first:
+                raise KeyboardInterrupt
+        elif is_first or not self._told_at:
+            self._told_at = time.monotonic()
+        elif time.monotonic() - self._told_at > _TWICE_S:
+            _signal.signal(_signal.SIGTERM, self._before[_signal.SIGTERM])
+            os.kill(os.getpid(), _signal.SIGTERM)

@@ -12,7 +12,7 @@ from relaunch.proc.prctl import become_subreaper, forbid_core_dump
 from relaunch.proc.relay import Relay
 from relaunch.proc.signals import Signals
 from relaunch.proc.standard import are_one_file, enlarge, let_go_of_stdin, plug
-from relaunch.proc.tree import MARKER, Tree, end_marked, processes, send
+from relaunch.proc.tree import MARKER, Tree, end_marked, is_below, processes, send
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -323,10 +323,11 @@ class Supervision:
         elif signal == _signal.SIGALRM and 0 < self._deadline <= time.monotonic():
             self._out_of_time()
         else:
-            self.forward(signal, self._guard.group_got(signal))
+            sender = self._guard.group_sender(signal)
+            self.forward(signal, sender is not None)
             if signal == _signal.SIGINT:
                 self.interrupted()
-            elif signal in _TO_END:
+            elif signal in _TO_END and not (sender and is_below(sender, os.getpid())):
                 self._told_to_end.add(signal)
 
     def _set_deadline(self, seconds: float | None) -> None:

@@ -93,6 +93,14 @@ def _read(path: str) -> str:
         os.close(fd)
 
 
+def is_below(pid: int, root: int) -> bool:
+    """Tell whether a process is a descendant of another; one that is gone is not."""
+    parents = {process.pid: process.parent for process in processes()}
+    while pid > 1 and pid != root:
+        pid = parents.get(pid, 0)
+    return pid == root
+
+
 def below(root: int, among: Iterable[Process], without: Collection[int] = ()) -> list[Process]:
     """Return the descendants of `root`, not looking below nor at those in `without`."""
     children: dict[int, list[Process]] = {}

@@ -41,10 +41,13 @@ class Worker:
         self._came = bytearray()
         self._lines: list[str] = []
         parent = os.getpid()
+        # A signal that comes to it before its handlers are its own would wake our parent.
+        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._near)
-            _be_worker(work, self.marker, far, parent)
+            _be_worker(work, self.marker, far, parent, mask)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         os.close(far)
 
     def fileno(self) -> int:
@@ -111,7 +114,9 @@ def wait(workers: Iterable[Worker], seconds: float | None = None, *also: HasFile
     return [one for one in ready if isinstance(one, Worker)]
 
 
-def _be_worker(work: Callable[[str], bytes], marker: str, far: int, parent: int) -> NoReturn:
+def _be_worker(
+    work: Callable[[str], bytes], marker: str, far: int, parent: int, mask: Iterable[int]
+) -> NoReturn:
     """Do the work, away from the terminal; never comes back."""
     global _to_parent
     code = 1
@@ -120,6 +125,7 @@ def _be_worker(work: Callable[[str], bytes], marker: str, far: int, parent: int)
         for signal in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT):
             _signal.signal(signal, _signal.SIG_DFL)
         _signal.set_wakeup_fd(-1)  # it would wake our parent
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         die_with_parent(_signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)

@@ -82,6 +82,8 @@ class Attempt:
         self.unsaved = unsaved
         self.again = again
         self.repeated = repeated
+        self.most_s: float | None = None
+        """So long this one may take, where the recipe itself says nothing."""
         self.journal = project.journal
         self.trial: Trial | None = None
         self.code: Code | None = None
@@ -370,12 +372,17 @@ class Attempt:
             warm_idle_s=self.recipe.warm_idle_s or settings.warm.idle_s,
         )
         return run_trial(
-            place.recipe,
+            self._in_time(place.recipe),
             world,
             record=writer.chunk if writer else _forget,
             before_launch=lambda: self._take_code_after_reset(place.env, python),
             launched=self._launched,
         )
+
+    def _in_time(self, recipe: Recipe) -> Recipe:
+        if self.most_s is None or recipe.limits.timeout_s is not None:
+            return recipe
+        return recipe.but(limits=recipe.limits.but(timeout_s=self.most_s))
 
     def _companions(self, place: Place) -> tuple[Companion, ...]:
         """Return what is beside the program, where something was asked for."""

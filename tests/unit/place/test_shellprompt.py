@@ -11,6 +11,7 @@ from relaunch.trial.place.shellprompt import kind_of, prompted, safe_label
         (["bash"], "bash"), (["/usr/local/bin/bash", "-i"], "bash"), (["-zsh"], "zsh"),
         (["dash"], "sh"), (["bash", "-c", "ls"], ""), (["sh", "run.sh"], ""), (["python"], ""),
         (["bash", "--norc"], "bash"), (["bash", "-l"], "bash"), (["bash", "-lc", "ls"], ""),
+        (["fish", "--command=ls"], ""),
         (["bash", "--rcfile", "mine"], "bash"), (["bash", "--rcfile", "mine", "run.sh"], ""),
     ],
 )  # fmt: skip
@@ -36,7 +37,7 @@ def test_the_folder_and_file_that_a_person_has_set_are_kept_for_the_shell():
     [
         (["bash", "-i"], ("bash", "--rcfile", "/f/bashrc", "-i"), "~/.bashrc"),
         (["bash", "--norc"], ("bash", "--rcfile", "/f/bashrc"), "/dev/null"),
-        (["bash", "--rcfile", "m y"], ("bash", "--rcfile", "/f/bashrc"), "'m y'"),
+        (["bash", "--rcfile", "m y"], ("bash", "--rcfile", "/f/bashrc"), "'./m y'"),
     ],
 )
 def test_bash_reads_ours_and_we_read_the_file_that_it_would_have_read(words, argv, read):

@@ -87,6 +87,7 @@ class Forking:
 
     def serve(self) -> str:
         """Answer one after the other."""
+        ready.keep_torch_whole()
         while True:
             fd, _ = self._listener._accept()
             link = _socket.socket(fileno=fd)

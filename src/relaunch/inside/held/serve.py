@@ -115,6 +115,7 @@ class Serving:
 
     def serve(self, check: Callable[[], str] = lambda: "") -> None:
         """Fork for each order; comes back in forks."""
+        ready.keep_torch_whole()
         while True:
             kind, words = _read(self._link)
             if kind == b"K":

@@ -6,8 +6,10 @@ import gc
 import importlib
 import os
 import sys
+import threading
 import time
 
+from relaunch.inside.forks.ready import keep_torch_whole
 from relaunch.inside.node import collectives, spawning
 from relaunch.inside.node.cuda import install
 
@@ -30,6 +32,9 @@ LATER = (
     "torch.utils.checkpoint",
 )  # fmt: skip
 """What scripts often need, and the first run need not wait for."""
+
+
+_NICEST = 19
 
 
 class Libraries:
@@ -79,8 +84,25 @@ class Libraries:
         self._settle()
         self.took_s += time.perf_counter() - began
 
+    def also_aside(self, names: Sequence[str]) -> None:
+        """Import more while nobody else wants the core: a run may have begun meanwhile.
+
+        How nice a thread is ends with it, which an unprivileged process could not take back.
+        """
+        thread = threading.Thread(target=self._also_nicely, args=(names,))
+        thread.start()
+        thread.join()
+
+    def _also_nicely(self, names: Sequence[str]) -> None:
+        try:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICEST)
+        except OSError:
+            pass
+        self.also(names)
+
     def _settle(self) -> None:
         self.note()
+        keep_torch_whole()
         gc.freeze()  # what all ranks share stays shared
         gc.enable()
 

@@ -86,7 +86,7 @@ def be(
     """
     code = 1
     try:
-        known = set(sys.modules)
+        known = set(sys.modules) if learn >= 0 else set()  # a look at each copies its page
         settle(env, f"rank {rank}", program)
         start_hook()
         renew(env)

@@ -179,7 +179,7 @@ class Host:
         try:
             _close_all_but(self._listener.fileno(), far)
             own = (0, 1, 2, self._listener.fileno(), far)
-            self._libraries.also(names)
+            self._libraries.also_aside(names)
             is_home = machine.identity(self._path) == self._socket
             if ready.unforkable(own) or self._libraries.stale() or not is_home:
                 os._exit(1)

@@ -104,10 +104,25 @@ def _read(path: str, begin: int, pid: int) -> list[Thread]:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
-    found = read_fault(text)
-    if found and not any(one.name for one in found):
-        found[-1] = found[-1].but(id=pid, name=MAIN)  # the oldest comes last
-    return found
+    return _numbered(read_fault(text), pid)
+
+
+def _numbered(found: list[Thread], pid: int) -> list[Thread]:
+    """Say which thread is which: the newest comes first, and the main one last.
+
+    Where others than those of Python are among them, only the main one can be told.
+    """
+    if not found:
+        return found
+    found[-1] = found[-1].but(id=pid, name=found[-1].name or MAIN)
+    try:
+        others = sorted({int(name) for name in os.listdir(f"{PROC}/{pid}/task")} - {pid})
+    except (OSError, ValueError):
+        return found
+    if len(others) != len(found) - 1:
+        return found
+    newest = [one.but(id=tid) for one, tid in zip(found[:-1], reversed(others), strict=True)]
+    return [*newest, found[-1]]
 
 
 def _size(path: str) -> int:

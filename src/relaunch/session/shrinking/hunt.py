@@ -8,11 +8,13 @@ from math import ceil, log
 
 from relaunch.errors import UsageError
 from relaunch.events import Announced
+from relaunch.journal import searches
 from relaunch.outcome import Signature
 from relaunch.session.attempt import Attempt
 from relaunch.session.shrinking.crew import Limit
 from relaunch.session.shrinking.quotes import quotes_of_input
 from relaunch.session.shrinking.told import Doing, Hunting, Said
+from relaunch.session.sitting import Stopped
 from relaunch.trial.place.interpreter import find_start
 from relaunch.trial.signature.alike import alike
 
@@ -73,8 +75,8 @@ class Hunt:
         self._inputs: tuple[str, ...] = ()
         """Files that are read besides those that a person named."""
         self._looks = 0
-        self._is_chance = False
-        """It passed at first, with all of it."""
+        self._passed: list[Outcome] = []
+        """First runs that passed, with all of it."""
         self._is_code = any(file.endswith(_CODE) for file in request.files)
 
     @property
@@ -106,11 +108,8 @@ class Hunt:
         stdin = request.files[0] if request.stdin else ""
         _check_script(request.recipe)
         self._tell(Doing(text=f"runs as it is: {' '.join(request.recipe.argv)}"))
-        recipe, is_short = request.recipe, False
-        if request.most_s is not None and recipe.limits.timeout_s is None:
-            recipe, is_short = recipe.but(limits=recipe.limits.but(timeout_s=request.most_s)), True
-        outcome, runs = self._first_that_fails(recipe, stdin)
-        if is_short and outcome.timed_out:
+        outcome, runs = self._first_that_fails(stdin)
+        if outcome.timed_out and request.recipe.limits.timeout_s is None:
             words = f"one run takes longer than the budget of {request.most_s:g} s"
             raise UsageError(words, hint="--timeout 30s, if that it does not end is the failure")
         if outcome.interrupted:
@@ -133,17 +132,19 @@ class Hunt:
             )
         self.hunted = found
         self.seconds = outcome.duration_s
-        self._is_chance = runs > 1
 
-    def _first_that_fails(self, recipe: Recipe, stdin: str) -> tuple[Outcome, int]:
+    def _first_that_fails(self, stdin: str) -> tuple[Outcome, int]:
         """Run it, and a few times more if it passes: chance may decide. Returns the last run."""
-        spent_s, runs = 0.0, 0
+        request, spent_s, runs = self._request, 0.0, 0
         while True:
-            outcome, self.trial = self._run_trial(recipe, "the failure to be kept", stdin)
+            outcome, self.trial = self._run_trial(
+                request.recipe, "the failure to be kept", stdin, most_s=request.most_s
+            )
             runs, spent_s = runs + 1, spent_s + outcome.duration_s
             is_over = outcome.interrupted or outcome.not_started or not self._passes(outcome)
             if is_over or runs >= _FIRST_LOOKS or spent_s * (runs + 1) / runs > _FIRST_LOOKS_S:
                 return outcome, runs
+            self._passed.append(outcome)
 
     def _passes(self, outcome: Outcome) -> bool:
         """Tell whether a run shows nothing of what may be looked for."""
@@ -166,6 +167,8 @@ class Hunt:
         for _ in range(self.tries):
             note = f"as small as it can be, of #{self.trial}"
             outcome, trial = self._run_trial(small, note, stdin)
+            if outcome.interrupted:
+                raise Stopped(searches.INTERRUPTED)
             if self.is_same(outcome):
                 return trial, True
         return trial, False
@@ -175,7 +178,9 @@ class Hunt:
         """When a run of what was found is ended."""
         return self._request.recipe.limits.but(timeout_s=self.limit.longer.timeout_s)
 
-    def _run_trial(self, recipe: Recipe, note: str, stdin: str = "") -> tuple[Outcome, str]:
+    def _run_trial(
+        self, recipe: Recipe, note: str, stdin: str = "", *, most_s: float | None = None
+    ) -> tuple[Outcome, str]:
         ids: list[str] = []
 
         def hear(event: TrialEvent) -> None:
@@ -187,6 +192,7 @@ class Hunt:
         try:
             os.dup2(source, 0)
             attempt = Attempt(self._project, recipe, tell=hear, note=note, quiet=True)
+            attempt.most_s = most_s
             outcome = attempt.run()
         finally:
             os.dup2(ours, 0)
@@ -201,8 +207,8 @@ class Hunt:
         self._tell(Doing(text="runs once more, where attempts will"))
         ran = run(self._original, noting=True)
         noted = self.noted = ran.noted
-        if self._is_chance or not self.is_same(ran.outcome):
-            self._measure(run, [ran.outcome])
+        if self._passed or not self.is_same(ran.outcome):
+            self._measure(run, [*self._passed, ran.outcome])
         if self._request.recipe.limits.timeout_s is None:
             slowest = max(self.seconds, ran.seconds)
             self.limit = self.limit.but(timeout_s=_TIMES * slowest + _SLACK_S)

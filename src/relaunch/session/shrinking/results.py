@@ -61,6 +61,9 @@ class Results:
 
     def check(self) -> None:
         """Refuse places that are an input, lie in one, are taken twice, or cannot be written."""
+        parent = os.path.dirname(os.path.realpath(self._full(self._request.output)))
+        if self._request.output and not os.path.isdir(parent):
+            raise UsageError(f"there is no folder {parent}", hint=f"mkdir -p {parent}")
         inputs = {os.path.realpath(self._full(file)): file for file in self._request.files}
         taken: dict[str, str] = {}
         for file, path in self.paths.items():
@@ -134,9 +137,9 @@ class Results:
 
 
 def _check_folder(folder: str) -> None:
-    """Refuse a folder that is not there, or in which nothing can be made."""
-    if not os.path.isdir(folder):
-        raise UsageError(f"there is no folder {folder}", hint=f"mkdir -p {folder}")
+    """Refuse a folder in which nothing can be made; one that is not there yet will be made."""
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass

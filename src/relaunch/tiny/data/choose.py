@@ -214,7 +214,7 @@ class Choosing:
         elif how is How.STRATIFIED:
             self._by_class(choice)
         elif how in (How.LONGEST, How.SHORTEST):
-            if not self._heap:
+            if not self._heap and request.key and self._names:
                 raise self._no_key()
             ranked = [-number for _, number in sorted(self._heap, reverse=True)]
             choice.fill(ranked, f"the {how.value}" + (f" by {request.key}" if request.key else ""))

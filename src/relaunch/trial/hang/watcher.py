@@ -249,7 +249,7 @@ class Watcher:
         seen = window.seen(members, waits)
         if window.is_busy_elsewhere(members, seen):
             return None
-        return after_silence(seen, awaiting, pythons=frozenset(window.stacks))
+        return after_silence(seen, awaiting, pythons=window.read_whole())
 
     def _members(self) -> list[int]:
         """List the processes of the tree as they are now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from relaunch.look.stacks.frames import is_library
-from relaunch.look.stacks.ladder import KERNEL, Asked, look
+from relaunch.look.stacks.ladder import FAULTHANDLER, KERNEL, Asked, look
 from relaunch.look.waits import threads
 from relaunch.look.waits.proc import link, read
 from relaunch.proc.left_out import left_out
@@ -41,6 +41,8 @@ class Window:
         self._cpu = all_ticks(members)
         self._bytes = moved_bytes(members)
         self._each = {pid: threads.ticks([pid]) for pid in members}
+        self._ways: dict[int, str] = {}
+        """By which way each process is read."""
         self._places: dict[tuple[int, int], object] = {}
         self._elsewhere: dict[tuple[int, int], int] = {}
         self._samples = 0
@@ -71,9 +73,13 @@ class Window:
         self._next = time.monotonic() + min(pause_s, most_s)
 
     def _sample(self, pid: int) -> None:
-        found = look([pid], Asked(values=True, pause=False, without=left_out()))
-        if not found or found[0].read_by in ("", KERNEL):
-            return
+        without = left_out()
+        if not self._is_busy(pid):  # to ask it by a signal would wake it
+            without |= {FAULTHANDLER}
+        found = look([pid], Asked(values=True, pause=False, without=without))
+        way = found[0].read_by if found else ""
+        if way in ("", KERNEL) or self._ways.setdefault(pid, way) != way:
+            return  # of what two ways say nothing can be compared
         self.stacks[pid] = [*found[0].threads]
         for tid, place in _places(self.stacks[pid]).items():
             key = pid, tid
@@ -83,8 +89,11 @@ class Window:
 
     def _allowed(self, pid: int) -> int:
         """Return how often it may be elsewhere: who polls is caught between two sleeps at times."""
+        return 0 if self._is_busy(pid) else 1
+
+    def _is_busy(self, pid: int) -> bool:
         age_s = time.monotonic() - self._began
-        return 0 if threads.ticks([pid]) - self._each.get(pid, 0) > _BUSY * age_s * _HZ else 1
+        return threads.ticks([pid]) - self._each.get(pid, 0) > _BUSY * age_s * _HZ
 
     def seen(self, members: Sequence[int], waits: Mapping[tuple[int, int], Wait]) -> list[Seen]:
         """Return all threads, with what they did meanwhile."""
@@ -109,6 +118,16 @@ class Window:
                     )
                 )
         return found
+
+    def read_whole(self) -> frozenset[int]:
+        """Return the processes of which it is known that they stay where they are.
+
+        One that tells its own stacks tells no values: on one line it may well do something else
+        each time. Only for one that has a GPU that says enough: there it waits for that.
+        """
+        return frozenset(
+            pid for pid in self.stacks if self._ways[pid] != FAULTHANDLER or has_gpu(pid)
+        )
 
     def is_busy_elsewhere(self, members: Sequence[int], seen: Iterable[Seen]) -> bool:
         """Tell whether processes that ended meanwhile used CPU, or much was read or written."""
@@ -141,6 +160,11 @@ def is_python(pid: int) -> bool:
     """Tell whether a process runs Python, by its program or by its library."""
     program = link(f"/proc/{pid}/exe").rpartition("/")[2]
     return program.startswith("python") or b"/libpython" in read(f"/proc/{pid}/maps")
+
+
+def has_gpu(pid: int) -> bool:
+    """Tell whether a process has the driver of a GPU loaded."""
+    return b"/libcuda.so" in read(f"/proc/{pid}/maps")
 
 
 def _places(threads: Sequence[Thread]) -> dict[int, object]:

@@ -85,7 +85,7 @@ def kind_of(argv: Sequence[str]) -> str:
 def _is_harmless(word: str) -> bool:
     """Tell whether a word is an option that leaves the shell waiting for lines to be typed."""
     if word.startswith("--"):
-        return word not in ("--", "--command", "--help", "--version")
+        return word.partition("=")[0] not in ("--", "--command", "--help", "--version")
     return len(word) > 1 and word[0] == "-" and "c" not in word
 
 
@@ -124,7 +124,8 @@ def _bash(words: tuple[str, ...], label: str, path: str) -> Prompted | None:
     rc, rest, given = "~/.bashrc", list(words[1:]), [word for word in words if word in _RC_FILES]
     for option in given:
         at = rest.index(option)
-        rc = shlex.quote(rest[at + 1]) if at + 1 < len(rest) else rc
+        if at + 1 < len(rest):  # a name alone would be looked for on PATH
+            rc = shlex.quote(os.path.join(".", rest[at + 1]))
         del rest[at : at + 2]
     if "--norc" in rest:
         rest.remove("--norc")
