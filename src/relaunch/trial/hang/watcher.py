@@ -44,9 +44,9 @@ _LOOK_S, _LONGEST_S = 0.4, 1.0
 """How long to wait between two looks: longer at a tree that takes long to look at."""
 _CONFIRM_S = 1.5
 """So long nobody may have moved before a hang is certain: a packet is under way for less."""
-_ANEW_S, _ANEW_SHARE = 5.0, 200
-"""After so long it is asked again who holds the other ends: somebody else may have let go; later
-where asking takes long."""
+_FIRST_ANEW_S, _ANEW_S, _ANEW_SHARE = 1.0, 5.0, 200
+"""After so long it is asked again who holds the other ends, and then after twice as long: somebody
+else may have let go, as one that was just forked does; later where asking takes long."""
 _SLIGHT = 4
 """CPU time between two looks, in hundredths of a second, that threads which only look may use."""
 _WORK = 40
@@ -89,6 +89,7 @@ class Watcher:
         self._ticks: tuple[list[int], int] = ([], 0)
         self._still: dict[Key, threads.Thread] | None = None
         self._proved_at = self._not_before = 0.0
+        self._anew_s = _FIRST_ANEW_S
         self._known = Known()
         self._window: Window | None = None
         self._patience = 1
@@ -163,8 +164,9 @@ class Watcher:
         spent = time.process_time()
         found = self._prove(members, moment)
         if not found:
-            spent = time.process_time() - spent
-            self._not_before = now + max(_ANEW_S, spent * _ANEW_SHARE)
+            dear_s = (time.process_time() - spent) * _ANEW_SHARE
+            self._not_before = now + max(self._anew_s, min(dear_s, 4 * self._anew_s))
+            self._anew_s = min(2 * self._anew_s, _ANEW_S)
         if found and self._proved_at:
             return found
         self._proved_at = now if found else 0.0
@@ -174,6 +176,7 @@ class Watcher:
         """Begin anew: somebody moved."""
         self._still = moment
         self._proved_at = self._not_before = 0.0
+        self._anew_s = _FIRST_ANEW_S
 
     def _is_still(
         self, before: dict[Key, threads.Thread], after: dict[Key, threads.Thread]
