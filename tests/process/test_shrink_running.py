@@ -261,6 +261,29 @@ def test_who_is_told_to_end_in_the_first_run_begins_no_second_one(world):
     wait_until(lambda: left_running(world) == [])
 
 
+def test_who_is_interrupted_in_the_last_run_is_told_so_and_goes_on_later(world):
+    """The small file is run as a trial at the end, by its own name: there it waits."""
+    world.write("load.py", """\
+import os, sys, time
+if "small" in os.path.basename(sys.argv[1]) and not os.path.exists("go"):
+    open("late", "w").close()
+    time.sleep(600)
+if "bad" in open(sys.argv[1]).read():
+    raise ValueError("a bad line")
+""")  # fmt: skip
+    world.write("data.txt", BAD)
+    process = world.start(["rl", "shrink", "data.txt", *COMMAND])
+    wait_until((world.project / "late").exists, patience_s=60)
+    process.terminate()
+    out, err = (text.decode() for text in process.communicate(timeout=30))
+    assert process.returncode == 130, out + err
+    assert "interrupted: " in out
+    assert (world.project / "data.small.txt").read_text().strip() == "bad"
+    wait_until(lambda: left_running(world) == [])
+    (world.project / "go").touch()
+    assert world.rl("shrink", "--resume").returncode == 0
+
+
 def test_a_program_that_ends_its_own_group_has_failed_and_was_not_interrupted(world):
     world.write("load.sh", "if grep -q bad $1; then kill -TERM 0; sleep 9; fi\n")
     world.write("data.txt", BAD)
