@@ -9,6 +9,7 @@ from relaunch.look.stacks.frames import (
     chain,
     functions,
     is_own,
+    since_fork,
 )
 from relaunch.look.stacks.pyspy import dump, py_spy, read_threads
 
@@ -24,4 +25,5 @@ __all__ = [
     "py_spy",
     "read_fault",
     "read_threads",
+    "since_fork",
 ]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 MAIN = "MainThread"
+_FORKS = ("/multiprocessing/popen_fork.py", "/multiprocess/popen_fork.py")
 
 
 class LookError(RelaunchError):
@@ -106,6 +107,14 @@ def functions(frames: Sequence[Frame], roots: Sequence[str]) -> tuple[str, ...]:
 def is_own(frames: Sequence[Frame], roots: Sequence[str]) -> bool:
     """Tell whether any of the user's own code is being run."""
     return any(is_own_file(one.file, roots) for one in frames)
+
+
+def since_fork(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """Return what a thread runs in its own process: a forked worker has its parent's frames too."""
+    for at, one in enumerate(frames):
+        if one.file.endswith(_FORKS):
+            return frames[:at]
+    return frames
 
 
 def is_own_file(file: str, roots: Iterable[str]) -> bool:

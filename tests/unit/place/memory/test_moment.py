@@ -2,7 +2,7 @@
 
 from relaunch.bytewords import in_words
 from relaunch.look.stacks import Frame, Thread
-from relaunch.trial.place.memory.moment import Growth, Line, Seen, culprit, page, reached
+from relaunch.trial.place.memory.moment import Growth, Line, Seen, culprit, is_caught, page, reached
 from relaunch.trial.place.memory.told_inside import read_growth
 
 MB = 1 << 20
@@ -46,6 +46,50 @@ def test_a_larger_process_that_waits_gives_way_to_one_that_took_pages_and_sleeps
     found = culprit([seen(WAITS, pid=1).but(grew=False), seen(LOADS, pid=2, size=MB)], ["/home/me"])
     assert found is not None
     assert found[0].pid == 2
+
+
+LIB = "/usr/lib/python3.11/multiprocessing/"
+FORKED = (Frame(file=f"{LIB}popen_fork.py", line=71, function="_launch"),
+          Frame(file="/home/me/train.py", line=12, function="<module>"))  # fmt: skip
+"""What a worker has of who forked it."""
+
+
+def forked(number, *places):
+    mine = thread(number, *places).frames
+    got = Frame(file=f"{LIB}connection.py", line=5, function="send")
+    return Thread(id=number, name="", frames=(*(mine or (got,)), *FORKED))
+
+
+def test_a_worker_between_two_rows_gives_way_to_one_that_runs_code_of_the_user():
+    sends, grows = forked(3), forked(4, ("rows.py", 8, "grow"))
+    parent = seen(thread(2, ("train.py", 12, "<module>")), pid=2, busy=[2], size=MB).but(grew=False)
+    workers = [seen(sends, pid=3, busy=[3]), seen(grows, pid=4, busy=[4], size=2 * MB)]
+    found = culprit([*workers, parent], ["/home/me"])
+    assert found is not None
+    assert found[1] is grows
+
+
+def test_who_waits_in_a_loop_gives_way_to_a_worker_that_grew_and_is_in_a_call_now():
+    grows = forked(4, ("rows.py", 8, "grow"))
+    parent = seen(thread(2, ("train.py", 12, "<module>")), pid=2, busy=[2]).but(grew=False)
+    found = culprit([parent, seen(grows, pid=4, size=MB)], ["/home/me"])
+    assert found is not None
+    assert found[1] is grows
+
+
+def test_somebody_is_caught_who_ran_code_of_the_user_and_took_memory():
+    grows = forked(4, ("rows.py", 8, "grow"))
+    assert is_caught([seen(grows, pid=4, busy=[4])], ["/home/me"])
+    assert not is_caught([seen(grows, pid=4)], ["/home/me"])
+    assert not is_caught([seen(grows, pid=4, busy=[4]).but(grew=False)], ["/home/me"])
+    assert not is_caught([seen(forked(3), pid=3, busy=[3])], ["/home/me"])
+
+
+def test_a_stack_without_its_number_is_of_the_first_thread_where_that_has_the_gil():
+    told = forked(4, ("rows.py", 8, "grow")).but(id=0, has_gil=True)
+    assert is_caught([seen(told, pid=4, busy=[4])], ["/home/me"])
+    assert not is_caught([seen(told.but(has_gil=False), pid=4, busy=[4])], ["/home/me"])
+    assert not is_caught([seen(told, pid=4, busy=[5])], ["/home/me"])
 
 
 def test_a_thread_of_a_library_gives_way_to_the_users_own_code():

@@ -5,6 +5,8 @@ import pytest
 from relaunch.trial.place.memory.pace import LONGEST_S, SHORTEST_S, Pace
 
 MB, GB = 1 << 20, 1 << 30
+LOOK_S = 0.0001
+"""What a look itself takes."""
 
 
 def looks(limit, rate, begin=0):
@@ -12,7 +14,8 @@ def looks(limit, rate, begin=0):
     pace, now, used, count = Pace(limit), 100.0, begin, 0
     while used < limit:
         wait = pace.wait_s(int(used), now)
-        assert SHORTEST_S <= wait <= LONGEST_S
+        assert wait == 0 or SHORTEST_S <= wait <= LONGEST_S
+        wait = max(wait, LOOK_S)
         now, used, count = now + wait, used + rate * wait, count + 1
     return count, used / limit - 1
 
@@ -43,3 +46,23 @@ def test_one_that_does_not_grow_is_looked_at_seldom(share, most_hz):
     for _ in range(2000):
         now += pace.wait_s(used, now)
     assert 1 / pace.wait_s(used, now) <= most_hz
+
+
+def test_the_last_moments_are_looked_at_without_a_pause():
+    pace, now, used = Pace(GB), 100.0, 900 * MB
+    while used < GB - MB:
+        wait = max(pace.wait_s(used, now), LOOK_S)
+        now, used = now + wait, used + int(GB * wait)
+    assert pace.wait_s(used, now) == 0
+
+
+def test_one_that_stops_right_before_the_limit_is_not_looked_at_without_a_pause_for_long():
+    pace, now, used = Pace(GB), 100.0, 900 * MB
+    while used < GB - MB:
+        wait = max(pace.wait_s(used, now), LOOK_S)
+        now, used = now + wait, used + int(GB * wait)
+    stopped, looks = now, 0
+    while now < stopped + 1:
+        now += max(pace.wait_s(used, now), LOOK_S)
+        looks += 1
+    assert looks < 1200

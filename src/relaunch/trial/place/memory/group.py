@@ -74,3 +74,7 @@ class MemoryGroup:
     def members(self) -> list[int]:
         """List its processes."""
         return groups.members(self.folder)
+
+    def known(self) -> list[int]:
+        """List them: who is in a group is known at once."""
+        return self.members()

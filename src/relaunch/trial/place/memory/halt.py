@@ -6,7 +6,7 @@ import os
 import time
 
 from relaunch.proc.ptrace.numbers import numbers
-from relaunch.trial.place.memory.meter import read, state
+from relaunch.trial.place.memory.meter import is_running, read, state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,27 +15,35 @@ if TYPE_CHECKING:
 else:
     import _signal
 
+
+def _numbers(*names: str) -> frozenset[int]:
+    return frozenset(number for name, number in numbers().items() if name in names)
+
+
 _END_S = 5.0
-_FILLING = frozenset(
-    number
-    for name, number in numbers().items()
-    if name in {
-        "read", "pread64", "readv", "preadv", "preadv2", "recvfrom", "recvmsg", "recvmmsg",
-        "madvise", "mlock", "mlock2", "mlockall", "mremap", "process_vm_readv", "getrandom",
-        "io_uring_enter",
-    }
+_FILLING = _numbers(
+    "read", "pread64", "readv", "preadv", "preadv2", "recvfrom", "recvmsg", "recvmmsg", "madvise",
+    "mlock", "mlock2", "mlockall", "mremap", "process_vm_readv", "getrandom", "io_uring_enter",
+    "write", "pwrite64", "writev", "pwritev", "pwritev2", "fallocate", "sendfile", "splice",
+    "copy_file_range",
 )  # fmt: skip
+"""Calls in which the kernel fills memory: a program's own, or files in memory."""
+_RUNS = -1
+_ALLOCATING = {_RUNS, *_numbers("mmap", "brk", "munmap", "mprotect", "madvise", "mremap")}
+"""Who is in none, or in one that does not wait for others."""
 _STOP_S = 0.05
 
 
-def stop(members: Callable[[], Iterable[int]]) -> list[int]:
-    """Stop each process, and look again until nobody new is there; return them."""
-    stopped: list[int] = []
+def stop(members: Callable[[], Iterable[int]], known: Iterable[int] = ()) -> list[int]:
+    """Stop each process, those first who are known; and look again until nobody new is there."""
+    stopped = [*known]
+    for pid in stopped:
+        send(pid, _signal.SIGSTOP)
     while new := [pid for pid in members() if pid not in stopped]:
         for pid in new:
             send(pid, _signal.SIGSTOP)
         stopped += new
-    return stopped
+    return [pid for pid in stopped if is_running(pid)]
 
 
 def stop_first(pid: int) -> None:
@@ -84,6 +92,17 @@ def busy_threads(pid: int) -> set[int]:
     return {int(folder.rpartition("/")[2]) for folder in found}
 
 
+def stopped_busy(pid: int) -> set[int]:
+    """Return which threads of a stopped process ran; else those for whom the kernel filled memory.
+
+    In a call that fills memory, one may wait for others as well.
+    """
+    names = [int(folder.rpartition("/")[2]) for folder in threads(pid)]
+    calls = {name: _call(pid, name) for name in names}
+    ran = {name for name, call in calls.items() if call in _ALLOCATING}
+    return ran or {name for name, call in calls.items() if call in _FILLING}
+
+
 def is_stopped(pid: int) -> bool:
     """Tell whether all threads of a process have come to a halt."""
     return all(state(folder) in (b"T", b"t", b"Z", b"X", b"") for folder in threads(pid))
@@ -101,10 +120,16 @@ def wait_stopped(pids: Iterable[int], seconds: float) -> bool:
 
 def is_filled(pid: int, thread: int) -> bool:
     """Tell whether a stopped thread was in a call that fills memory for it; unsure counts."""
+    call = _call(pid, thread)
+    if call is None or not _FILLING:
+        return call != _RUNS
+    return call in _FILLING
+
+
+def _call(pid: int, thread: int) -> int | None:
+    """Return the number of the call that a thread is in, -1 for none; None: it is not known."""
     word = read(f"/proc/{pid}/task/{thread}/syscall").split(b" ")[0]
-    if not word.lstrip(b"-").isdigit() or not _FILLING:
-        return word != b"-1"
-    return int(word) in _FILLING
+    return int(word) if word.lstrip(b"-").isdigit() else None
 
 
 def read_bytes(pids: Iterable[int]) -> int:

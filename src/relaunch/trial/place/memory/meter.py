@@ -15,7 +15,7 @@ from relaunch.look.tree import PAGE, below, children, resident_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 _WALKS, _FAR_WALKS = 20, 100
 """Walking the tree anew takes one part in so many of the time, near the limit and far from it."""
@@ -32,7 +32,8 @@ class Process:
         self.pid = pid
         self._statm = os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
         self._shared = 0
-        self._shmem = 0
+        self.shared_bytes = 0
+        """Of what it has, what others may have too: shared memory."""
 
     def close(self) -> None:
         """Let go of it."""
@@ -48,8 +49,9 @@ class Process:
             return 0
         resident, shared = int(words[1]) * PAGE, int(words[2]) * PAGE
         if abs(shared - self._shared) > _SHARED_STEP:
-            self._shared, self._shmem = shared, field(f"/proc/{self.pid}/status", b"RssShmem:")
-        return resident - shared + self._shmem
+            self._shared = shared
+            self.shared_bytes = field(f"/proc/{self.pid}/status", b"RssShmem:")
+        return resident - shared + self.shared_bytes
 
 
 class TreeMeter:
@@ -67,6 +69,7 @@ class TreeMeter:
         self._walk_at = 0.0
         self._walk_anyway = 0.0
         self._newest = b""
+        self._sizes: dict[int, int] = {}
         self._sum = 0
         self._sure = Sure(limit)
 
@@ -81,6 +84,11 @@ class TreeMeter:
         below_them = [pid for root in roots for pid in below(root)]
         return [pid for pid in dict.fromkeys([*roots, *below_them]) if is_running(pid)]
 
+    def known(self) -> list[int]:
+        """List who was there at the last look, the largest first: to look anew takes longer."""
+        sized = sorted(((size, pid) for pid, size in self._sizes.items()), reverse=True)
+        return [pid for size, pid in sized if size]
+
     def used(self, rate: float) -> int:
         """Return how much they have together; `rate` says how it grew, in bytes a second."""
         now = time.monotonic()
@@ -89,11 +97,12 @@ class TreeMeter:
             parts = _WALKS if self._sum > self.limit // 2 else _FAR_WALKS
             self._walk_at = now + min(_LONGEST_WALK_S, parts * (time.monotonic() - now))
             self._walk_anyway = now + _LONGEST_WALK_S
-        sizes = {pid: one.kept_bytes() for pid, one in self._seen.items()}
+        self._sizes = sizes = {pid: one.kept_bytes() for pid, one in self._seen.items()}
         self._sum = sum(sizes.values())
         if len(sizes) < 2 or self._sum + rate * self._sure.took_s < self.limit:
             return self._sum
-        return self._sure.used(sizes, rate)
+        shared = {pid: one.shared_bytes for pid, one in self._seen.items()}
+        return self._sure.used(sizes, shared, rate)
 
     def is_reached(self, _wake: int) -> bool:
         """Nothing wakes this meter."""
@@ -134,15 +143,20 @@ class ResidentMeter(TreeMeter):
         return sum(resident_bytes(pid) for pid in self.members())
 
 
+_NARROW = 500
+"""Pages that may be new, and may not, do not matter below this part of the limit."""
 _APART_S, _APART_SHARE = 0.02, 100
 """How far apart notes are: they use at most one part in so many of the time."""
+_MOST = 8
+"""Who took less than this part of what another took did not grow."""
 
 
 class Sure:
     """The proportional share of several processes: read when growth makes it necessary.
 
-    Between two readings, what a process grew by is its own. A new one shares as much as another
-    has, as far as is known, and is a reason to read again.
+    Between two readings, what a process grew by is its own, but for shared memory, which others may
+    have too. A new one shares as much as another has, as far as is known, and is a reason to read
+    again.
     """
 
     def __init__(self, limit: int) -> None:
@@ -150,32 +164,36 @@ class Sure:
         self._limit = limit
         self._base = 0
         self._then: dict[int, int] = {}
+        self._shared: Mapping[int, int] = {}
         self._faults: dict[int, int] = {}
         self._known: set[int] = set()
         self._next = 0.0
         self.took_s = 0.0
         """How long the last reading took: the program goes on meanwhile."""
 
-    def used(self, sizes: Mapping[int, int], rate: float) -> int:
-        """Return what they have together, when each by itself has `sizes`."""
+    def used(self, sizes: Mapping[int, int], shared: Mapping[int, int], rate: float) -> int:
+        """Return what they have together, when each by itself has `sizes`, of that `shared`."""
         is_whole = self._then.keys() <= sizes.keys() and bool(self._then)
         most = max(self._then.values(), default=0)
         for pid in sizes.keys() - self._then.keys():
             self._then[pid] = min(sizes[pid], most)
             self._faults[pid] = minor_faults(pid)
             self._next = 0.0
-        grown = sum(max(0, size - self._then[pid]) for pid, size in sizes.items())
-        known = self._base + grown
-        if is_whole and known >= self._limit:
-            return known
+        least = self._base + self._surely_grown(sizes, shared)
+        if is_whole and least >= self._limit:
+            return least
         # A page that a fork begins to write to is a fault, and does not change its size.
+        grown = sum(max(0, size - self._then[pid]) for pid, size in sizes.items())
         faults = sum(minor_faults(pid) - self._faults[pid] for pid in sizes) * PAGE
         perhaps = self._base + max(grown, faults)
-        if is_whole and perhaps + rate * self.took_s < self._limit and not self._is_new(sizes):
-            return perhaps
+        if is_whole and not self._is_new(sizes):
+            if perhaps + rate * self.took_s < self._limit:
+                return perhaps
+            if perhaps - least < self._limit // _NARROW:  # nobody looks while it is read
+                return min(perhaps, self._limit - 1)
         if (now := time.monotonic()) < self._next:
             return self._limit - 1
-        self._then = dict(sizes)
+        self._then, self._shared = dict(sizes), shared
         self._faults = {pid: minor_faults(pid) for pid in sizes}
         self._known = {*sizes}
         self._base = proportional_bytes(sizes)
@@ -183,6 +201,12 @@ class Sure:
         # Near the limit half of the time may go into it, otherwise a fifth.
         self._next = now + self.took_s * (2 if self._base > 0.9 * self._limit else 5)
         return self._base
+
+    def _surely_grown(self, sizes: Mapping[int, int], shared: Mapping[int, int]) -> int:
+        """Return by how much they grew at least: some may have given back, some share it."""
+        common = {pid: shared[pid] - self._shared.get(pid, 0) for pid in sizes}
+        own = sum(size - self._then[pid] - common[pid] for pid, size in sizes.items())
+        return own + max([0, *common.values()])
 
     def _is_new(self, sizes: Mapping[int, int]) -> bool:
         """Tell whether somebody is there who was not when it was last read."""
@@ -194,20 +218,44 @@ class Growers:
 
     def __init__(self) -> None:
         """Nobody was looked at yet."""
-        self._older: dict[int, int] = {}
-        self._newer: dict[int, int] = {}
+        self._older: dict[int, tuple[int, int]] = {}
+        self._newer: dict[int, tuple[int, int]] = {}
         self._next = 0.0
 
-    def note(self, pids: Iterable[int]) -> None:
-        """Remember how many pages each has needed so far, now and then."""
+    def note(self, members: Callable[[], Iterable[int]]) -> None:
+        """Remember how much each has taken so far, now and then."""
         now = time.monotonic()
         if now >= self._next:
-            self._older, self._newer = self._newer, {pid: minor_faults(pid) for pid in pids}
+            self._older, self._newer = self._newer, {pid: _taken(pid) for pid in members()}
             self._next = now + max(_APART_S, (time.monotonic() - now) * _APART_SHARE)
 
     def among(self, pids: Iterable[int]) -> set[int]:
-        """Return those who needed some since; also who was not there then."""
-        return {pid for pid in pids if minor_faults(pid) > self._older.get(pid, -1)}
+        """Return those who took some since, not who took little beside another; and who is new."""
+        pids = [*pids]
+        took = {pid: self._since(pid) for pid in pids if pid in self._older}
+        most = max(took.values(), default=0)
+        return {pid for pid in pids if pid not in took or took[pid] > most // _MOST}
+
+    def _since(self, pid: int) -> int:
+        """Return how much it took: a huge page is one fault, and a fork's own no growth."""
+        pairs = zip(_taken(pid), self._older[pid], strict=True)
+        return max(now - then for now, then in pairs)
+
+
+def _taken(pid: int) -> tuple[int, int]:
+    return minor_faults(pid) * PAGE, bytes_of(pid)
+
+
+def bytes_of(pid: int) -> int:
+    """Return what a process has that cannot be given back."""
+    try:
+        one = Process(pid)
+    except OSError:
+        return 0
+    try:
+        return one.kept_bytes()
+    finally:
+        one.close()
 
 
 def proportional_bytes(pids: Iterable[int]) -> int:

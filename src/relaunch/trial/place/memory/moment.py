@@ -6,10 +6,9 @@ import os
 import time
 
 from relaunch.bytewords import in_words
-from relaunch.look.stacks import LookError, chain, dump, functions, is_own
+from relaunch.look.stacks import LookError, chain, dump, functions, is_own, since_fork
 from relaunch.record import Record
-from relaunch.trial.place.memory import halt
-from relaunch.trial.place.memory.meter import Process, read
+from relaunch.trial.place.memory.meter import bytes_of, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,44 +86,50 @@ def look_at(
     return found
 
 
-def bytes_of(pid: int) -> int:
-    """Return what a process has that cannot be given back."""
-    try:
-        one = Process(pid)
-    except OSError:
-        return 0
-    try:
-        return one.kept_bytes()
-    finally:
-        one.close()
-
-
 def command(pid: int) -> str:
     """Return the command line of a process."""
     words = read(f"/proc/{pid}/cmdline").rstrip(b"\0").split(b"\0")
     return os.fsdecode(b" ".join(words))
 
 
-def busy_threads(pids: Iterable[int]) -> dict[int, set[int]]:
-    """Return who runs right now, process by process."""
-    return {pid: halt.busy_threads(pid) for pid in pids}
-
-
 # --- what is told of it
 
 
 def culprit(seen: Sequence[Seen], roots: Sequence[str]) -> tuple[Seen, Thread] | None:
-    """Choose the thread that took the memory: it ran, or its process grew, in code of the user.
+    """Choose the thread that took the memory: it ran, and its process grew, in code of the user.
 
-    Threads of libraries alone are named only where none runs code of the user.
+    A forked worker that only runs a library, as a loader between two rows, has nothing of the user
+    but the line that forked it. Threads of libraries alone are named only where none runs code of
+    the user.
     """
 
-    def likely(one: Seen, thread: Thread) -> tuple[bool, bool, bool, bool, int, bool, int]:
-        ran, own = thread.id in one.busy, is_own(thread.frames, roots)
-        return ran and own, own and one.grew, own, ran, one.bytes, thread.has_gil, -thread.id
+    def likely(one: Seen, thread: Thread) -> tuple[int, ...]:
+        ran, own = _ran(one, thread), is_own(thread.frames, roots)
+        return (
+            _is_caught(one, thread, roots), one.grew and _is_here(thread, roots), ran and own,
+            own and one.grew, own, ran, one.bytes, thread.has_gil, -thread.id,
+        )  # fmt: skip
 
     found = [(one, thread) for one in seen for thread in one.threads if thread.frames]
     return max(found, key=lambda pair: likely(*pair), default=None)
+
+
+def is_caught(seen: Iterable[Seen], roots: Sequence[str]) -> bool:
+    """Tell whether somebody was met while it took memory, in code of the user."""
+    return any(_is_caught(one, thread, roots) for one in seen for thread in one.threads)
+
+
+def _is_caught(one: Seen, thread: Thread, roots: Sequence[str]) -> bool:
+    return one.grew and _ran(one, thread) and _is_here(thread, roots)
+
+
+def _ran(one: Seen, thread: Thread) -> bool:
+    """Tell whether a thread ran; one that wrote its own stack without its number is the first."""
+    return (thread.id or (one.pid if thread.has_gil else 0)) in one.busy
+
+
+def _is_here(thread: Thread, roots: Sequence[str]) -> bool:
+    return is_own(since_fork(thread.frames), roots)
 
 
 def reached(

@@ -66,7 +66,8 @@ class Nearing:
             self._asked_at.pop(end, None)
         elif left < self._asked_at.get(end, near) * _LESS:
             self._asked_at[end] = left
-            self._inside.ask(self._members())
+            for pid in self._members():
+                self._inside.ask(pid)
         return max(pace.wait_s(pace.limit - left, now), min(_LONGEST_S, left / FASTEST))
 
 

@@ -12,6 +12,9 @@ _OVER = 0.005
 """By so much of the limit it may be passed."""
 _FADES_S = 0.2
 """A growth that was seen counts half after so long."""
+_LAST_S, _LAST_AT_MOST_S = 0.002, 0.02
+"""Who reaches it in so little time is looked at without a pause, but not for long: a moment later
+it would be at another line."""
 
 
 class Pace:
@@ -23,6 +26,7 @@ class Pace:
         self._used, self._when = 0, 0.0
         self._rate = 0.0
         self._grew = 0.0
+        self._last_since = 0.0
 
     @property
     def rate(self) -> float:
@@ -31,14 +35,25 @@ class Pace:
 
     def wait_s(self, used: int, now: float) -> float:
         """Return how long to wait after `used` bytes were seen `now`."""
+        self._note(used, now)
+        if used + self._rate * _LAST_S < self.limit:
+            self._last_since = 0.0
+        elif now - (self._last_since or now) < _LAST_AT_MOST_S:
+            self._last_since = self._last_since or now
+            return 0.0
+        is_steady = now - self._grew > _STEADY_AFTER_S
+        fastest = max(_STEADY if is_steady else FASTEST, 2 * self._rate)
+        room = max(0, self.limit - used) + _OVER * self.limit
+        return min(LONGEST_S, max(SHORTEST_S, room / fastest))
+
+    def _note(self, used: int, now: float) -> None:
+        """Learn by how much it grows; a moment that is too short tells nothing."""
         passed = now - self._when
-        if self._when and passed > 0:
+        if self._when and passed < SHORTEST_S / 2:
+            return
+        if self._when:
             grown = (used - self._used) / passed
             self._rate = max(grown, self._rate * 0.5 ** (passed / _FADES_S), 0.0)
         if used > self._used * 1.001:
             self._grew = now
         self._used, self._when = used, now
-        is_steady = now - self._grew > _STEADY_AFTER_S
-        fastest = max(_STEADY if is_steady else FASTEST, 2 * self._rate)
-        room = max(0, self.limit - used) + _OVER * self.limit
-        return min(LONGEST_S, max(SHORTEST_S, room / fastest))

@@ -16,7 +16,7 @@ from relaunch.trial.place.memory.moment import Growth, Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from relaunch.look.stacks import Thread
 
@@ -25,7 +25,9 @@ OURS = os.path.abspath(limited.__file__)
 FOLDER = "memory"
 """Folder of the trial in which its processes tell of themselves while it runs."""
 _ANSWER_S = 0.05
-_SETTLED_S = 0.002
+_LOOK_S, _STILL = 0.0005, 8
+"""Who writes is looked at so often; after so many looks without more it has ended."""
+_OUTERMOST = 32
 
 
 class Inside:
@@ -54,26 +56,39 @@ class Inside:
         texts = {pid: read_if_there(self._path(pid, GROWTH)) for pid in pids}
         return {pid: read_growth(text) for pid, text in texts.items() if text}
 
-    def ask(self, pids: Sequence[int]) -> list[int]:
-        """Have those who can write their stacks; return them."""
-        asked = [pid for pid in pids if catches(pid, SIGNAL)]
-        for pid in asked:
+    def ask(self, pid: int) -> bool:
+        """Have a process write its stacks, if it can."""
+        can = catches(pid, SIGNAL)
+        if can:
             halt.send(pid, SIGNAL)
-        return asked
+        return can
 
-    def ask_stacks(self, pids: Sequence[int]) -> None:
-        """Have those who can write their stacks, and wait a moment for it."""
-        were = {pid: _size(self._path(pid, STACKS)) for pid in pids}
-        asked = self.ask(pids)
+    def told_bytes(self, pid: int) -> int:
+        """Return how much a process has written of its stacks."""
+        return _size(self._path(pid, STACKS))
+
+    def await_stacks(self, asked: Mapping[int, int], told: Callable[[int], object]) -> None:
+        """Wait a moment until those asked have written more than they had; each has `told` then."""
+        sizes = dict(asked)
+        still = dict.fromkeys(asked, 0)
         deadline = time.monotonic() + _ANSWER_S
-        sizes: list[int] = []
-        while asked and time.monotonic() < deadline:
-            before, sizes = sizes, [_size(self._path(pid, STACKS)) for pid in asked]
-            if sizes == before and all(
-                size > were[pid] for pid, size in zip(asked, sizes, strict=True)
-            ):
-                return
-            time.sleep(_SETTLED_S)
+        while still and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+            for pid in [*still]:
+                before, sizes[pid] = sizes[pid], self.told_bytes(pid)
+                still[pid] = still[pid] + 1 if sizes[pid] == before > asked[pid] else 0
+                if still[pid] == _STILL or (still[pid] and self._ends(pid)):
+                    told(pid)
+                    del still[pid]
+
+    def _ends(self, pid: int) -> bool:
+        """Tell whether what was written last is where a thread begins."""
+        try:
+            with open(self._path(pid, STACKS), "rb") as file:
+                file.seek(-min(_OUTERMOST, os.fstat(file.fileno()).st_size), os.SEEK_END)
+                return file.read().endswith((b" in <module>\n", b" in _bootstrap\n"))
+        except OSError:
+            return False
 
     def answered(self) -> list[int]:
         """List who was asked for stacks and wrote some."""

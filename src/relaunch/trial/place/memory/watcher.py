@@ -17,7 +17,7 @@ from relaunch.proc.left_out import left_out
 from relaunch.record import Record
 from relaunch.textfile import read_if_there
 from relaunch.trial.place.memory import halt, moment
-from relaunch.trial.place.memory.meter import Growers
+from relaunch.trial.place.memory.meter import Growers, bytes_of
 from relaunch.trial.place.memory.nearing import Nearing
 from relaunch.trial.place.memory.pace import Pace
 from relaunch.trial.place.memory.told_inside import OURS
@@ -25,7 +25,7 @@ from relaunch.trial.place.memory.told_inside import OURS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any, Protocol
 
     from relaunch.look.stacks import Thread
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
         def begin(self, program: int, helpers: Collection[int]) -> None: ...
         def members(self) -> list[int]: ...
+        def known(self) -> list[int]: ...
         def used(self, rate: float) -> int: ...
         def is_reached(self, wake: int) -> bool: ...
         def near(self) -> None: ...
@@ -63,6 +64,12 @@ _HALT_S, _STOPPED_S = 0.02, 1.0
 """So long is waited until all have come to their stop: for reading them, and for a person."""
 _NAMED_AT = 0.5
 """With so much of the limit used, it is noted who takes pages."""
+_CATCH_LOOK_S = 0.00005
+_CATCH_S, _CATCH_BYTES, _MORE = 0.08, 64 << 10, 200
+"""Until so long after the limit it is looked for who takes memory, each time so much; and no longer
+than until this part of the limit was taken besides."""
+_CATCH_EACH_S, _FEW = 0.02, 5
+"""So long at least for each process that is more than a few."""
 _ASK_AT = 0.85
 """With so much of the limit used, the program is asked which lines allocated it."""
 
@@ -99,6 +106,7 @@ class Watcher:
         self._peak = 0
         self._wait_s = 0.0
         self._growers = Growers()
+        self._noted = 0
         self._nearing: Nearing | None = None
 
     def run(self, socket: int) -> None:
@@ -143,8 +151,9 @@ class Watcher:
             self._inside.ask_growth()
         if used >= self._meter.limit:
             return True
-        if used > _NAMED_AT * self._meter.limit:
-            self._growers.note(self._meter.members())
+        if used > _NAMED_AT * self._meter.limit and used != self._noted:
+            self._noted = used  # of one that does nothing there is nothing new to note
+            self._growers.note(self._meter.members)
         if self._spies:  # who is frozen cannot tell where it is
             self._flag(True)
             self._meter.near()
@@ -154,24 +163,30 @@ class Watcher:
     def _act(self) -> None:
         began = time.monotonic()
         self._flag(True)
-        members = self._meter.members()
-        busy, grown = moment.busy_threads(members), self._growers.among(members)
-        if not self._spies and self._inside is not None:
-            self._inside.ask_stacks(members)
+        busy = self._ask(self._all()) if not self._spies else {}
         if self._task.act == SPARE:  # a shell that sees its program stopped takes it for Ctrl-Z
             halt.stop_first(self._program)
-        stopped = halt.stop(self._meter.members)
+        stopped = halt.stop(self._meter.members, self._meter.known())
         used = max(self._meter.used(0), self._peak)
         self._meter.loosen(goes_on=self._task.act != KILL)
         halt.wait_stopped(stopped, _HALT_S)
         self._meter.loosen(goes_on=True)  # nobody runs: only who reads their stacks needs pages
+        if self._spies:
+            busy = {pid: halt.stopped_busy(pid) for pid in stopped}
+        grown = self._growers.among(stopped)
         seen = moment.look_at(stopped, busy, self._stack_of, grown)
         if self._spies and self._inside is not None and not any(one.threads for one in seen):
             self._spies = False
             halt.resume(stopped)
-            self._inside.ask_stacks(stopped)
+            self._ask(self._all())
             stopped = halt.stop(self._meter.members)
             seen = moment.look_at(stopped, busy, self._stack_of, grown)
+        is_python = any(one.threads for one in seen)
+        if is_python and len(stopped) > 1 and not self._meter.wakes and self._task.act != SPARE:
+            more_s = _CATCH_EACH_S * (len(stopped) - _FEW)  # to read them all took long
+            until = max(began + _CATCH_S, time.monotonic() + more_s)
+            seen = self._catch(seen, stopped, until)
+            used = max(self._meter.used(0), used)
         stack_s = time.monotonic() - began
         found = moment.reached(
             self._meter.limit,
@@ -187,6 +202,62 @@ class Watcher:
         self._write(moment.page(found["text"], used, seen, growth))
         self._say({"reached": found})
         getattr(self, f"_{self._task.act}")(found["text"], stopped)
+
+    def _catch(self, seen: list[Seen], stopped: list[int], until: float) -> list[Seen]:
+        """Where nobody takes memory any more, let all go on until somebody does, a few times.
+
+        They went on between two looks: a worker may be between two rows by now.
+        """
+        room = sum(map(bytes_of, stopped)) + self._meter.limit // _MORE
+        while not moment.is_caught(seen, self._task.roots) and time.monotonic() < until:
+            one = self._next_grower(stopped, until)
+            if one is not None:
+                seen = [one if old.pid == one.pid else old for old in seen]
+            if sum(map(bytes_of, stopped)) > room:
+                break
+        return seen
+
+    def _next_grower(self, stopped: list[int], until: float) -> Seen | None:
+        """Let all go on for a moment; return who took memory in it, stopped there again."""
+        sizes = {pid: bytes_of(pid) + _CATCH_BYTES for pid in stopped}
+        halt.resume(stopped)
+        pid = 0
+        while not pid and time.monotonic() < until:
+            time.sleep(_CATCH_LOOK_S)  # they need the processor that we would take
+            pid = next((pid for pid, size in sizes.items() if bytes_of(pid) > size), 0)
+        busy = self._ask([pid]) if pid and not self._spies else {}
+        stopped[:] = halt.stop(self._meter.members, stopped)
+        if pid not in stopped:
+            return None
+        halt.wait_stopped([pid], _HALT_S)
+        if self._spies:
+            busy = {pid: halt.stopped_busy(pid)}
+        return moment.look_at([pid], busy, self._stack_of, [pid])[0]
+
+    def _all(self) -> Iterator[int]:
+        """Return the processes; those first that are known without a look."""
+        known = self._meter.known()
+        yield from known
+        yield from (pid for pid in self._meter.members() if pid not in known)
+
+    def _ask(self, pids: Iterable[int]) -> dict[int, set[int]]:
+        """Have them write their stacks while they run, each as soon as can be; return who runs."""
+        busy: dict[int, set[int]] = {}
+        asked: dict[int, int] = {}
+        for pid in pids:
+            busy[pid] = halt.busy_threads(pid)
+            if self._inside is not None:
+                had = self._inside.told_bytes(pid)
+                if self._inside.ask(pid):
+                    asked[pid] = had
+        if self._inside is not None:
+            self._inside.await_stacks(asked, self._told)
+        return busy
+
+    def _told(self, pid: int) -> None:
+        """Stop who wrote its stack, before it takes more; below a shell, that is stopped first."""
+        if self._task.act != SPARE:
+            halt.send(pid, _signal.SIGSTOP)
 
     def _stack_of(self, pid: int) -> list[Thread]:
         if self._spies or self._inside is None:
@@ -214,7 +285,7 @@ class Watcher:
 
     def _interrupt(self, text: str, stopped: list[int]) -> None:
         self._go_on(stopped)
-        largest = max(stopped, key=moment.bytes_of, default=self._program)
+        largest = max(stopped, key=bytes_of, default=self._program)
         for pid in {largest, self._program}:
             halt.send(pid, _signal.SIGINT)
         self._say({"say": f"{_small(text)}; interrupted there, it goes on without the limit"})
