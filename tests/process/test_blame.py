@@ -333,6 +333,16 @@ fill()
     assert not os.path.exists("/dev/shm/relaunch-bus")
 
 
+def test_strace_does_not_tell_the_room_of_the_real_disk_for_a_small_one(world: World):
+    world.write("program.py", 'open("/dev/shm/relaunch-large", "wb").write(bytes(2 << 20))\n')
+    words = ("--by", "strace", "--disk", "/dev/shm=1M", "--", sys.executable, "program.py")
+    _, hits, said = blamed(world, *words)
+    assert "ENOSPC /dev/shm/relaunch-large   no space left\n" in said
+    hit = one(hits, "ENOSPC")
+    assert (hit["path"], place(hit, "program.py")) == ("/dev/shm/relaunch-large", 1)
+    assert "free_bytes" not in hit
+
+
 def test_who_is_refused_is_told_by_whose_folder(world: World, compiled: Path, tmp_path: Path):
     if os.geteuid():
         pytest.skip("only root can make what others may not read, and become another")
@@ -425,6 +435,19 @@ def test_without_the_better_rungs_the_next_one_serves(
     assert f"ENOSPC {full}/out" in done.stderr
     assert "at program.py:5 dump" in done.stderr
     assert done.returncode == 1
+
+
+def test_a_module_is_not_taken_for_the_file_that_could_not_be_written(world: World, full: Path):
+    world.write("program.py", """\
+import os, sys
+out = os.open(sys.argv[1] + "/out", os.O_CREAT | os.O_WRONLY)
+while True:
+    os.write(out, bytes(1 << 20))
+""")  # fmt: skip
+    words = ("blame", "--by", "process", "--", sys.executable, "program.py", str(full))
+    done = world.rl(*words)
+    assert "ENOSPC" in done.stderr
+    assert "posix" not in done.stderr
 
 
 def test_without_a_compiler_the_tracer_serves(world: World, full: Path):

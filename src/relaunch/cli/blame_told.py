@@ -84,7 +84,8 @@ def hit_lines(hit: Hit, pen: draw.Pen) -> list[str]:
     asked = f" of {draw.size(hit.asked)}" if hit.asked > 0 else ""
     file = f" on file {hit.fd}" if hit.fd >= 0 else ""
     who = f"pid {hit.pid}" + (f" thread {hit.tid}" if hit.tid not in (hit.pid, 0) else "")
-    lines.append(pen("dim", f"    {hit.call}{asked}{file}, {who}: {_command(hit.command)}"))
+    command = f": {_command(hit.command)}" if hit.command else ""
+    lines.append(pen("dim", f"    {hit.call}{asked}{file}, {who}{command}"))
     if hit.note:
         lines.append(f"    {draw.clean(hit.note)}")
     if hit.hidden:

@@ -89,6 +89,8 @@ def _near(frames: list[tuple[FrameType, int]]) -> str:
     """Return the path of the file object nearest to the failure, if a variable holds one."""
     for frame, _ in frames:
         for value in list(frame.f_locals.values()):
+            if issubclass(type(value), type(os)):  # a module may have both names, as os does
+                continue
             try:
                 name = getattr(value, "name", None)
                 if hasattr(value, "write") and isinstance(name, (str, bytes)):

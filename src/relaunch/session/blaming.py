@@ -46,6 +46,7 @@ def blamer(recipe: Recipe, folder: str, say: Callable[[str], object]) -> Compani
         by=recipe.blame_by,
         preloaded=recipe.env.get("LD_PRELOAD", os.environ.get("LD_PRELOAD", "")),
         let_live=recipe.let_live,
+        small=[disk.path for disk in recipe.limits.disks],
     )
 
 

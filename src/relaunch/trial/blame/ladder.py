@@ -16,7 +16,7 @@ from relaunch.trial.blame.relevance import sort_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from relaunch.trial.blame.shim import Shim
@@ -92,14 +92,19 @@ class Blaming(Companion):
         by: str = "",
         preloaded: str = "",
         let_live: bool = False,
+        small: Sequence[str] = (),
     ) -> None:
-        """Watch `by` one of RUNGS, or by the best; `cache` keeps what was compiled."""
+        """Watch `by` one of RUNGS, or by the best; `cache` keeps what was compiled.
+
+        `small` are folders that are on a small disk of the program's own.
+        """
         self._folder = folder
         self._cache = cache
         self._say = say
         self._by = by
         self._preloaded = preloaded
         self._let_live = let_live
+        self._small = small
         self._eye: Eye | None = None
 
     def prepare(self) -> Mapping[str, str]:
@@ -154,6 +159,7 @@ class Blaming(Companion):
             hits, found, seen = self._eye.hits, self._eye.found, self._eye.is_in_program
         if self._by in ("strace", "process"):
             hits = with_exceptions(hits, uncaught(os.path.join(self._folder, "reports")))
+            hits = [self._without_space(hit) for hit in hits]
         if self._folder and self._by:
             kept = [to_json(hit) for hit in sort_out(hits, found, self._folder)]
             told = {"by": self._by, "seen": seen, "hits": kept}
@@ -163,6 +169,13 @@ class Blaming(Companion):
                     file.write(dumps(told))
             except OSError:
                 self._say("what failed could not be kept: the journal cannot be written")
+
+    def _without_space(self, hit: Hit) -> Hit:
+        """A small disk is gone when these rungs ask for room: the real one's would be told."""
+        path = os.path.realpath(hit.path)
+        if not any(path.startswith(one.rstrip("/") + "/") for one in self._small):
+            return hit
+        return hit.but(free_bytes=-1, total_bytes=-1, free_inodes=-1)
 
 
 # --- what the program itself told -----------------------------------------------------------------
