@@ -139,6 +139,15 @@ for line in gzip.open(sys.argv[1]):
 """
 
 
+def test_what_is_left_of_a_gz_file_is_shown_as_what_is_in_it(world):
+    world.write("load.py", UNPACK)
+    world.write("data.txt.gz", gzip.compress(DATA.encode()))
+    done = world.rl("shrink", "data.txt.gz", "--", PYTHON, "load.py", "data.txt.gz")
+    assert done.returncode == 0, done.stderr
+    assert gzip.decompress((world.project / "data.small.txt.gz").read_bytes()) == b"bad"
+    assert done.stdout.endswith("\n  bad\n")
+
+
 @pytest.mark.parametrize("damage", ["cut", "checksum"])
 def test_a_gz_file_that_is_cut_or_damaged_is_told_of_and_cut_as_bytes(world, damage):
     """What fails is just that: the small one is cut or damaged in the same way."""

@@ -8,6 +8,7 @@ from textwrap import fill
 from relaunch.cli import draw
 from relaunch.cli.searches import after
 from relaunch.cli.shrink_live import chart
+from relaunch.errors import UsageError
 from relaunch.session.shrinking.told import CALL, STEPS
 
 TYPE_CHECKING = False
@@ -174,39 +175,54 @@ def _content(path: str, width: int, pen: draw.Pen, redact: Sequence[str], most: 
     """Show a file: text as it is, bytes as a dump; the beginning of what is long."""
     if not path or not os.path.isfile(path):
         return []
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        data = file.read(_MOST_BYTES)
+    data, is_cut, whole = _beginning(path)
     if not data:
         return [pen("dim", "(empty)")]
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        if error.start < len(data) - 4 or len(data) < _MOST_BYTES:
-            return dump(data[:_DUMPED], size, pen)
+        if error.start < len(data) - 4 or not is_cut:
+            return _dump(data, whole, pen)
         text = data[: error.start].decode()
     if any(ord(char) < 32 and char not in "\n\t\r\x1b\x0c" for char in text):
-        return dump(data[:_DUMPED], size, pen)
+        return _dump(data, whole, pen)
     if redact:
         from relaunch.session.config_secrets import without_secrets
 
         text = without_secrets(text, redact)
     shown = [draw.clip(draw.clean(line), width, utf8=pen.utf8) for line in text.splitlines()]
-    if len(shown) > most or size > _MOST_BYTES:
-        shown = [*shown[:most], pen("dim", f"... {draw.size(size)} in all")]
+    if len(shown) > most or is_cut:
+        shown = [*shown[:most], pen("dim", f"... {whole}")]
     return shown
 
 
-def dump(data: bytes, size: int, pen: draw.Pen) -> list[str]:
+def _beginning(path: str) -> tuple[bytes, bool, str]:
+    """Return the first bytes of a file, or of what is packed in it; is there more; how much."""
+    with open(path, "rb") as file:
+        size = draw.size(os.fstat(file.fileno()).st_size)
+        data, is_cut = file.read(_MOST_BYTES), bool(file.read(1))
+    from relaunch.search.shrink.packed import is_damaged, kind_of, opened
+
+    if kind := kind_of(data):
+        try:
+            with opened(path, kind) as packed:
+                return packed.read(_MOST_BYTES), bool(packed.read(1)), f"{size} packed"
+        except Exception as error:
+            if not isinstance(error, UsageError) and not is_damaged(error):
+                raise
+    return data, is_cut, f"{size} in all"
+
+
+def _dump(data: bytes, whole: str, pen: draw.Pen) -> list[str]:
     """Write bytes as sixteen numbers in a row, with what is readable of them."""
     found = []
-    for at in range(0, len(data), 16):
+    for at in range(0, min(len(data), _DUMPED), 16):
         row = data[at : at + 16]
         codes = " ".join(f"{one:02x}" for one in row)
         text = "".join(chr(one) if 32 <= one < 127 else "." for one in row)
         found.append(f"{pen('dim', f'{at:04x}')}  {codes:<47}  {text}")
-    if size > len(data):
-        found.append(pen("dim", f"... {draw.size(size)} in all"))
+    if len(data) > _DUMPED:
+        found.append(pen("dim", f"... {whole}"))
     return found
 
 

@@ -44,6 +44,10 @@ class Grammar:
         """Return what the passes walk over; raise `Unparsable`."""
         return None
 
+    def is_deep(self, document: Document) -> bool:
+        """Tell whether a stack may end in it."""
+        return False
+
     def held(self, data: bytes, keep: Sequence[str]) -> object:
         """Return what the patterns of `keep` are about: it must stay equal."""
         return None
@@ -87,6 +91,19 @@ class Document:
     def tree(self) -> Any:
         """What the grammar reads in it."""
         return self.grammar.read(self.data)
+
+    @cached_property
+    def is_readable(self) -> bool:
+        """Whether it is what its grammar takes it for: of a large one only a part was looked at."""
+        try:
+            return self.tree is not None
+        except Unparsable:
+            return False
+
+    @cached_property
+    def is_deep(self) -> bool:
+        """Whether it is nested so deeply that a stack may end in it: where that is, is chance."""
+        return self.grammar.is_deep(self)
 
     @cached_property
     def held(self) -> object:

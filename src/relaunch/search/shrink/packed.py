@@ -125,6 +125,11 @@ class Packed:
         return getattr(self.inner, "how", "")
 
     @property
+    def is_deep(self) -> bool:
+        """Whether a stack may end in what is in it."""
+        return getattr(self.inner, "is_deep", False)
+
+    @property
     def bytes(self) -> int:
         """How large it is unpacked: that is what a person looks at."""
         return self.inner.bytes

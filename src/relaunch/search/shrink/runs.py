@@ -37,6 +37,7 @@ class InRow:
         `leaves`: what stays of a unit.
         """
         self.name = name
+        self._key = f"{name} by {getattr(find, '__name__', name)}"
         self.phase = phase
         self._find = find
         self._pairs = pairs
@@ -46,9 +47,9 @@ class InRow:
         self._leaves = leaves
 
     def _spans(self, document: Document) -> tuple[Sequence[int], Sequence[int]]:
-        spans: tuple[Sequence[int], Sequence[int]] | None = document.spans.get(self.name)
+        spans: tuple[Sequence[int], Sequence[int]] | None = document.spans.get(self._key)
         if spans is None:
-            spans = document.spans[self.name] = self._find(document.data)
+            spans = document.spans[self._key] = self._find(document.data)
         return spans
 
     def begin(self, document: Document) -> Pieces | None:

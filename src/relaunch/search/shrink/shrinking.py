@@ -111,6 +111,8 @@ class Shrinking:
         self.accepted: list[Attempt] = []
         """The steps so far, each with all parts: one can go back to any (`reject_since`)."""
         self.tried = 0
+        self._looked_from: set[bytes] = set()
+        self._rejected: set[bytes] = set()
         self._before: list[_State] = []
         self._order = sorted(parts, key=lambda name: -parts[name].bytes)
         self._first_bytes = _bytes(parts)
@@ -194,10 +196,24 @@ class Shrinking:
             return
         for attempt in self.accepted[step:]:
             self.known[attempt.key] = False
+            self._rejected.add(attempt.key)
         self._tail = self._before[step]
         self._ahead = []
         self.best = self._tail.parts
         del self.accepted[step:], self._before[step:]
+
+    def look_again(self) -> bool:
+        """Have all that could go from the best asked once more; False: it was, from this one.
+
+        For failures that come by chance: what did not fail so far may.
+        """
+        if self._tail.key in self._looked_from:
+            return False
+        self._looked_from.add(self._tail.key)
+        kept = self._rejected
+        self.known = {key: said for key, said in self.known.items() if said or key in kept}
+        self._tail = self._tail.but(turn=None, notes={})
+        return True
 
     def _assume(self, key: bytes) -> None:
         """What comes after a candidate that is taken goes on from it."""

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from relaunch.search.shrink.tree import Edit, Tree
 
 
+DETAILS_UP_TO = 1 << 22
+"""Of larger documents only the outer levels are read, and their values left alone."""
+_DEEP = 4_000
+
+
 class TreeGrammar(Grammar):
     """A format whose documents are trees."""
 
@@ -81,6 +86,12 @@ class TreeGrammar(Grammar):
             else:
                 todo.extend(tree.children[node])
         return found
+
+    def is_deep(self, document: Document) -> bool:
+        """Tell whether it has thousands of levels."""
+        if document.bytes > DETAILS_UP_TO or not document.is_readable:
+            return False
+        return len(document.tree.levels) >= _DEEP
 
     def is_valid(self, data: bytes) -> bool:
         """Tell whether it can be read."""

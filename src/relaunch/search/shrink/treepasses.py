@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relaunch.search.shrink.treedepth import Depth, Inner
-from relaunch.search.shrink.treegrammar import grammar_of
+from relaunch.search.shrink.treegrammar import DETAILS_UP_TO, grammar_of
 from relaunch.search.shrink.treenames import Names
 from relaunch.search.shrink.treeparts import Everywhere, Items, Levels
 from relaunch.search.shrink.treevalues import EachValue, Tied, Values
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from relaunch.search.shrink.model import Pass
 
 _TREE_UP_TO = 1 << 25
-_DETAILS_UP_TO = 1 << 22
-"""Of larger documents only the outer levels are read, and their values left alone."""
 
 
 def tree_passes(document: Document) -> list[Pass]:
@@ -26,7 +24,7 @@ def tree_passes(document: Document) -> list[Pass]:
     structure: list[Pass] = [Depth(), Everywhere(), Levels(), Inner()]
     if has_items:
         structure.insert(0, Items())
-    if document.bytes > _DETAILS_UP_TO:
+    if document.bytes > DETAILS_UP_TO:
         return structure[:1]
     structure.insert(has_items, Names(deep=True))
     return [*structure, Values(alike=True), Values(alike=False), EachValue(), Tied(), Names()]

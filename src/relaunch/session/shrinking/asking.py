@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from relaunch.journal import searches
-from relaunch.session.shrinking.crew import FRESH, Job
+from relaunch.session.shrinking.crew import FRESH
+from relaunch.session.shrinking.seat import Job
 from relaunch.session.sitting import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from relaunch.proc.interrupts import Interrupts
     from relaunch.search.shrink.model import Attempt
     from relaunch.search.shrink.shrinking import Shrinking
-    from relaunch.session.shrinking.crew import Crew, Parts, Ran
+    from relaunch.session.shrinking.crew import Crew
     from relaunch.session.shrinking.hunt import Hunt
+    from relaunch.session.shrinking.seat import Parts, Ran
     from relaunch.session.sitting import Sitting
 
 _SURE, _SURE_S = 5, 2.0
 """At the end it must fail so often in a row, if that does not take longer: chance may have led to
 what hardly ever fails, as at the edge of a stack."""
+_DOUBTED, _DOUBTED_S = 60, 10.0
+"""The same where something did not fail though it had before."""
 _SOON_S = 0.5
 """What ends in less is let run, though nobody wants to know any more."""
 
@@ -69,8 +73,7 @@ class Asking:
     def start(self, job: Job, asked: Asked) -> None:
         """Run it in a free seat."""
         self._asked[id(job)] = (job, asked)
-        for lost in self.crew.start(job):
-            self.again.append(self._asked.pop(id(lost)))
+        self.ask_again(self.crew.start(job))
 
     def answered(self, ran: Ran) -> Asked | None:
         """Return what this was a run of; None: nobody asks any more."""
@@ -85,14 +88,18 @@ class Asking:
             seconds = left if seconds is None else min(seconds, left)
         way = self.crew.way
         ran, lost = self.crew.wait(seconds, self._interrupts)
-        for job in lost:
-            if id(job) in self._asked:  # else it was only to see whether forks fail too
-                self.again.append(self._asked.pop(id(job)))
+        self.ask_again(lost)
         if self.crew.way != way:
             self._way_changed()
         if self._interrupts.came:
             raise Stopped(searches.INTERRUPTED)
         return ran
+
+    def ask_again(self, lost: Iterable[Job]) -> None:
+        """Have run once more what was running in forks that are gone."""
+        for job in lost:
+            if id(job) in self._asked:  # else it was only to see whether forks fail too
+                self.again.append(self._asked.pop(id(job)))
 
     def drop(self, attempt: Attempt, engine: Shrinking) -> None:
         """End an attempt whose answer no longer matters, if that is quicker than to let it run."""
@@ -122,11 +129,19 @@ class Asking:
         job = Job(parts=parts, fresh=True, noting=noting, guard=guard, bare=bare)
         self.fresh += not guard
         self.crew.start_aside(job)
-        while True:
-            for ran in self.wait(None):
-                if ran.job is job:
-                    return ran
+        while not (ours := self._ended([job])):
+            pass
+        return ours[0]
+
+    def _ended(self, jobs: list[Job]) -> list[Ran]:
+        """Wait until something has ended; return what is of these, the rest is learnt."""
+        ours = []
+        for ran in self.wait(None):  # all of it: what is left out here is waited for in vain
+            if any(ran.job is job for job in jobs):
+                ours.append(ran)
+            else:
                 self._learn(ran)
+        return ours
 
     def fails(self, parts: Parts, *, bare: bool = False) -> bool:
         """Tell whether it fails the same way in a process of its own; in some, where all do not."""
@@ -135,9 +150,10 @@ class Asking:
             for _ in range(self._hunt.tries)
         )
 
-    def holds(self, parts: Parts, *, already: int = 0) -> bool:
+    def holds(self, parts: Parts, *, already: int = 0, in_doubt: bool = False) -> bool:
         """Tell whether it does so each time; so many of the times need not be asked for."""
-        count = max(1, min(_SURE, int(_SURE_S / max(self._hunt.seconds, 0.001)))) - already
+        often, within_s = (_DOUBTED, _DOUBTED_S) if in_doubt else (_SURE, _SURE_S)
+        count = max(1, min(often, int(within_s / max(self._hunt.seconds, 0.001)))) - already
         if self._hunt.tries > 1:
             return all(self.fails(parts, bare=self._hunt.is_plain) for _ in range(count))
         left = [Job(parts=parts, fresh=True, bare=self._hunt.is_plain) for _ in range(count)]
@@ -146,12 +162,9 @@ class Asking:
         while left or running:
             while left and self.crew.start_anywhere(left[-1]):
                 running.append(left.pop())
-            for ran in self.wait(None):
-                if not any(ran.job is one for one in running):
-                    self._learn(ran)
-                    continue
-                running = [one for one in running if one is not ran.job]
-                if not self._hunt.is_same(ran.outcome):
-                    self.crew.cancel(running)
-                    return False
+            ended = self._ended(running)
+            running = [job for job in running if not any(one.job is job for one in ended)]
+            if not all(self._hunt.is_same(one.outcome) for one in ended):
+                self.crew.cancel(running)
+                return False
         return True

@@ -8,9 +8,12 @@ last one that holds, and from then on a fork's word alone is not enough.
 from __future__ import annotations
 
 import time
+from functools import partial
 
-from relaunch.session.shrinking.crew import FRESH, Job
+from relaunch.session.shrinking.crew import FRESH
+from relaunch.session.shrinking.edge import Edge
 from relaunch.session.shrinking.gains import bytes_of
+from relaunch.session.shrinking.seat import Job
 from relaunch.session.shrinking.told import Said
 
 TYPE_CHECKING = False
@@ -21,10 +24,10 @@ if TYPE_CHECKING:
     from relaunch.search.shrink.shrinking import Shrinking
     from relaunch.session.shrinking.answers import Answers
     from relaunch.session.shrinking.asking import Asked, Asking
-    from relaunch.session.shrinking.crew import Parts, Ran
     from relaunch.session.shrinking.gains import Gains
     from relaunch.session.shrinking.hunt import Hunt
     from relaunch.session.shrinking.results import Results
+    from relaunch.session.shrinking.seat import Parts, Ran
     from relaunch.session.shrinking.told import Event
 
 _CONFIRM_S = 1.0
@@ -35,7 +38,7 @@ _EDGES = 3
 _TAKEN = 3
 """So often it must before it is taken, once something did fail only now and then; and more often
 after each time that it did not hold at the end."""
-_LAST, _LAST_S = 5, 3.0
+_LAST, _LAST_IN_DOUBT, _LAST_S = 5, 30, 3.0
 """So often what was found is asked for when the search is stopped, in so long."""
 _REFUTED = 8
 """So often a fork may be wrong before none is asked any more."""
@@ -78,14 +81,20 @@ class Confirming:
         self._to_check: list[Attempt] = []
         self._is_doubtful = False
         """A fork's word is not enough."""
+        self._edge = Edge()
         self._is_suspect = False
         """It may be that all of it does not always fail."""
+        self._before: Parts | None = None
+        """What held before the search began anew."""
         self._written_at = time.monotonic()
 
     @property
     def parts(self) -> Parts:
         """What holds."""
-        return self._engine.accepted[self.steps - 1].parts if self.steps else self._original
+        now = self._engine.accepted[self.steps - 1].parts if self.steps else self._original
+        if self._before is not None and bytes_of(self._before) < bytes_of(now):
+            return self._before
+        return now
 
     # --- while attempts run
 
@@ -154,13 +163,16 @@ class Confirming:
 
     def refuted(self, asked: Asked) -> bool:
         """A fresh process did not fail; True: forks are wrong too often, and are asked no more."""
+        self._edge.doubt(asked.attempt)
         if asked.fresh:
             self._is_suspect = True
+        if asked.fresh or self._hunt.tries > 1:  # chance, and not the fork
             return False
         self._refuted += 1
         if self._refuted != _REFUTED:
             return False
-        self._crew.hold_no_more("forks show other failures than fresh processes")
+        lost = self._crew.hold_no_more("forks show other failures than fresh processes")
+        self._asking.ask_again(lost)
         return True
 
     def passed_in_fork(self, attempt: Attempt) -> None:
@@ -194,46 +206,67 @@ class Confirming:
             self.steps = before  # that is what lies there
             raise
 
-    def _walk_back(self, steps: int) -> None:
-        """Find the last accepted step that holds in a fresh process, and go on from there."""
+    def _walk_back(self, steps: int) -> bool:
+        """Find the last accepted step that holds in a fresh process, and go on from there.
+
+        True: it fails by chance, and the search begins anew.
+        """
         was_steady = self._hunt.tries == 1
         if self._hunt.is_flaky(self._asking.aside):
             if was_steady:
                 self._ask_anew()
-                return
+                return True
+            now = len(self._engine.accepted)
             if self._asking.holds(self._engine.best):
-                self.hold(len(self._engine.accepted))
-                return
-        good = self._last_that_holds(steps)
+                self.hold(now)
+                return False
         self._is_doubtful, self._sure = True, -1
+        good = self._last_that_holds(steps)
+        if not good and self._hunt.tries == 1 and not self._holds(self._original):
+            self._hunt.fails_by_chance(partial(self._asking.aside, bare=self._hunt.is_plain))
+            self._ask_anew()
+            return True
         self._asking.give_up(self._engine)
         for attempt in self._engine.accepted[good:]:
             self._answers.note(attempt.key, False, forked=False)
+            self._edge.doubt(attempt)
         self._engine.reject_since(good)
         self.hold(good)
         self._sure = good
         self._gains.back_to(good, self._engine.best)
         what = "1 step does" if steps - good == 1 else f"{steps - good} steps do"
         self._tell(Said(text=f"{what} not hold in a fresh process: taken back"))
+        return False
 
     def _last_that_holds(self, steps: int) -> int:
         accepted = [*self._engine.accepted]
         good, bad = self.steps if self.steps < steps else 0, steps
-        if good and not self._asking.holds(accepted[good - 1].parts):
+        if good and not self._holds(accepted[good - 1].parts):
             good, bad = 0, good  # what was confirmed once does not always fail
         while bad - good > 1:
             middle = (good + bad) // 2
-            if self._asking.holds(accepted[middle - 1].parts):
+            if self._holds(accepted[middle - 1].parts):
                 good = middle
             else:
                 bad = middle
         return good
 
+    @property
+    def _is_at_edge(self) -> bool:
+        """It fails each time, but what is a little smaller may fail now and then."""
+        if self._hunt.tries > 1 or self._is_doubtful:
+            return self._hunt.tries == 1
+        return any(getattr(one, "is_deep", False) for one in self._engine.best.values())
+
+    def _holds(self, parts: Parts, *, already: int = 0) -> bool:
+        return self._asking.holds(parts, already=already, in_doubt=self._is_at_edge)
+
     def _ask_anew(self) -> None:
         """It fails now and then only: what did not fail when it was run once may have by chance."""
         self._asking.give_up(self._engine)
         self._answers.drop_passing()
-        self._sure, self._is_doubtful = -1, False
+        self._sure, self._is_doubtful, self._edges = -1, False, 0
+        self._before = self.parts
         self._begin_anew()
 
     def _begin_anew(self) -> bool:
@@ -253,24 +286,24 @@ class Confirming:
         Where that fails, it is at an edge: below it, it fails only now and then. Then the search
         goes on once more, and ends with the last step that holds.
         """
+        if self._hunt.tries > 1 and self._engine.look_again():
+            return False  # by chance, what could go may not have failed
         steps = len(self._engine.accepted)
         # The trial of what was found is one more time, if it is not the first.
         already = int(self.steps == steps)
-        if (
-            self._sure == steps
-            or not steps
-            or self._asking.holds(self._engine.best, already=already)
-        ):
+        if self._sure == steps or not steps or self._holds(self._engine.best, already=already):
             self._sure = steps
+            self._before = None
             self.hold(steps)
+            self._keep_clear()
             self._results.write(self.parts)
             if not steps or is_last_good(self.parts):
                 return True
         self._edges += 1
-        self._walk_back(steps)
-        if self._edges < _EDGES:
+        if self._walk_back(steps) or self._edges < _EDGES:
             return False
         self._tell(Said(text="smaller still, it fails only now and then"))
+        self._keep_clear()
         is_last_good(self.parts)
         return True
 
@@ -284,15 +317,22 @@ class Confirming:
             is_sure = self._crew.way == FRESH and not self._is_forked_since()
             if is_sure or self._holds_soon(self._engine.accepted[steps - 1].parts, 1, until):
                 self.hold(steps)
+        self._keep_clear()
         if self._hunt.tries == 1 and self._sure != self.steps:
             self._leave_the_edge(until)
+
+    def _keep_clear(self) -> None:
+        """At an edge, go back behind what failed only now and then, if that costs little."""
+        if self._is_at_edge:
+            self.hold(self._edge.clear_of(self._engine.accepted[: self.steps]))
 
     def _leave_the_edge(self, until: float) -> None:
         """Go back from what fails only now and then to what fails each time it is asked."""
         back = 0
         while self.steps and time.monotonic() + self._hunt.seconds < until:
             steps = max(0, self.steps - back)
-            if not steps or self._holds_soon(self._engine.accepted[steps - 1].parts, _LAST, until):
+            often = _LAST_IN_DOUBT if self._is_at_edge else _LAST
+            if not steps or self._holds_soon(self._engine.accepted[steps - 1].parts, often, until):
                 self.hold(steps)
                 return
             back = max(1, 2 * back)

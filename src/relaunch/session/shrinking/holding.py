@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 
-from relaunch.session.shrinking.crew import FRESH, Job
+from relaunch.session.shrinking.crew import FRESH
+from relaunch.session.shrinking.seat import Job
 from relaunch.session.shrinking.steps import find
 from relaunch.trial.launch.held import LATE, OPEN, START
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from relaunch.session.shrinking.asking import Asking
-    from relaunch.session.shrinking.crew import Crew, Parts, Ran
+    from relaunch.session.shrinking.crew import Crew
     from relaunch.session.shrinking.hunt import Hunt
+    from relaunch.session.shrinking.seat import Parts, Ran
     from relaunch.session.shrinking.told import Request
 
 

@@ -11,8 +11,8 @@ from relaunch.events import Announced
 from relaunch.journal import searches
 from relaunch.outcome import Signature
 from relaunch.session.attempt import Attempt
-from relaunch.session.shrinking.crew import Limit
 from relaunch.session.shrinking.quotes import quotes_of_input
+from relaunch.session.shrinking.seat import Limit
 from relaunch.session.shrinking.told import Doing, Hunting, Said
 from relaunch.session.sitting import Stopped
 from relaunch.trial.place.interpreter import find_start
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from relaunch.outcome import Outcome
     from relaunch.recipe import Limits, Recipe
     from relaunch.session.project import Project
-    from relaunch.session.shrinking.crew import Parts, Ran
     from relaunch.session.shrinking.results import Results
+    from relaunch.session.shrinking.seat import Parts, Ran
     from relaunch.session.shrinking.told import Event, Request
     from relaunch.trial.launch.forks import Noted
 
@@ -238,10 +238,15 @@ class Hunt:
         self._tell(Said(text=self.rate_words))
         return self.tries > 1
 
-    def _measure(self, run: Callable[..., Ran], seen: list[Outcome]) -> None:
+    def fails_by_chance(self, run: Callable[..., Ran]) -> None:
+        """All of it was seen not to fail: see how often it does, and tell it."""
+        self._measure(run, [], passed=1)
+        self._tell(Said(text=self.rate_words))
+
+    def _measure(self, run: Callable[..., Ran], seen: list[Outcome], *, passed: int = 0) -> None:
         """Run it more often; UsageError where it never fails the same way again."""
         seen = [*seen, *(run(self._original).outcome for _ in range(_MEASURED))]
-        fails, runs = sum(map(self.is_same, seen)), len(seen)
+        fails, runs = sum(map(self.is_same, seen)), len(seen) + passed
         if not fails:
             self._refuse(seen)
         self.rate = (fails, runs)

@@ -7,7 +7,7 @@ import os
 from glob import escape
 
 from relaunch.errors import UsageError
-from relaunch.search.shrink.document import Document
+from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.formats.words import Environment, Words
 from relaunch.session.growing.sized import names_file
 from relaunch.session.shrinking.steps import Steps, find
@@ -57,7 +57,11 @@ def _check_keep(keep: Sequence[str], models: Sequence[Model]) -> None:
     if len(documents) < len(models):
         return
     for pattern in keep:
-        if not any(one.grammar.held(one.data, (pattern,)) for one in documents):
+        try:
+            is_there = any(one.grammar.held(one.data, (pattern,)) for one in documents)
+        except Unparsable as fault:  # of a large file only the beginning was looked at
+            raise UsageError(f"--keep {pattern}: names cannot be read: {fault}") from None
+        if not is_there:
             raise UsageError(f"--keep {pattern}: nothing is called so", hint="--keep 'model.*'")
 
 

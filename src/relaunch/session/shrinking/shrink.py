@@ -17,7 +17,7 @@ from relaunch.session.shrinking.answers import Answers
 from relaunch.session.shrinking.asking import Asked, Asking
 from relaunch.session.shrinking.bundle import Bundle, check
 from relaunch.session.shrinking.confirming import Confirming
-from relaunch.session.shrinking.crew import Crew, Job
+from relaunch.session.shrinking.crew import Crew
 from relaunch.session.shrinking.full_disk import check as check_room
 from relaunch.session.shrinking.full_disk import unwritten, what_helps
 from relaunch.session.shrinking.gains import TICK_S, Gains
@@ -25,6 +25,7 @@ from relaunch.session.shrinking.holding import await_held, way_words, ways
 from relaunch.session.shrinking.places import with_parts
 from relaunch.session.shrinking.remembered import KIND, request_json
 from relaunch.session.shrinking.results import put_right
+from relaunch.session.shrinking.seat import Job
 from relaunch.session.shrinking.sending import Sending
 from relaunch.session.shrinking.subject import subject_of
 from relaunch.session.shrinking.told import ENV, Began, Doing, Found, Said
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from relaunch.session.project import Project
-    from relaunch.session.shrinking.crew import Parts, Ran
     from relaunch.session.shrinking.kept_call import KeptCall
+    from relaunch.session.shrinking.seat import Parts, Ran
     from relaunch.session.shrinking.told import Event, Request
 
 SCRATCH = "work"
@@ -231,10 +232,10 @@ class Shrink:
             if not self.crew.running and self.crew.is_ready:
                 if self.asking.again:
                     continue
-                if not self.engine.is_done:
+                if not self.engine.is_done:  # all that ran ended while something was confirmed
                     self.sitting.check_runs(self._started)
-                    if self.engine.propose(1):
-                        raise AssertionError("an attempt was proposed and not run")
+                    self._launch()
+                    assert self.crew.running or self.asking.again, "what is waited for does not run"
                     continue
                 if self.confirming.is_settled(self._is_last_trial_good):
                     self._make_bundle()
@@ -274,7 +275,7 @@ class Shrink:
             asked.fresh += is_taken and not ran.forked
             if not is_taken:
                 asked.left -= 1
-                if asked.left > 0 and not asked.is_confirming:
+                if asked.left > 0:
                     self.asking.again.append((ran.job, asked))
                     return
         if is_taken and (more := self._next_question(asked)) is not None:
@@ -290,7 +291,7 @@ class Shrink:
     def _next_question(self, asked: Asked) -> Job | None:
         """Return what has to be run before an attempt may be taken, if anything."""
         if self.confirming.needs(asked):
-            asked.is_confirming = True
+            asked.is_confirming, asked.left = True, self.hunt.tries
             return Job(parts=asked.attempt.parts, fresh=True, bare=self.hunt.is_plain)
         if asked.guards < len(self.request.also):
             asked.guards += 1

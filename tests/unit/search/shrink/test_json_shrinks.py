@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.small import shrink
 
 from relaunch.search.shrink.document import Document, Unparsable
+from relaunch.search.shrink.formats.choose import read_bytes
 from relaunch.search.shrink.formats.jsonfile import Json, JsonLines
 
 VALUES = st.recursive(
@@ -275,3 +276,17 @@ def test_equal_values_shrink_together():
     best = json.loads(shrink(Document(data, Json()), fails).best["it"].data)
     assert len(best["name"]) == 1
     assert best["uses"] == best["name"]
+
+
+def test_what_is_nested_thousands_deep_may_end_a_stack_and_says_so():
+    deep, flat = b"[" * 5000 + b"]" * 5000, b"[" + b"[],".join([b""] * 5000) + b"[]]"
+    assert read_bytes(deep, "a.json").is_deep
+    assert not read_bytes(flat, "a.json").is_deep
+    assert not read_bytes(b"no json\n" * 5000, "a.txt").is_deep
+
+
+def test_large_json_lines_with_nan_are_read_as_their_first_look_takes_them():
+    row = b'{"loss": NaN, "text": "%s"}\n' % (b"x" * 60)
+    large = read_bytes(row * (5_000_000 // len(row)), "metrics.jsonl")
+    assert large.bytes > 1 << 22
+    assert large.but(row * 2).is_readable

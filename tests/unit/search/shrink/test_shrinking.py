@@ -134,6 +134,43 @@ def could_go(model, fails):
     return found
 
 
+@pytest.mark.parametrize("seed", [1, 2, 4, 5])
+def test_what_chance_left_goes_when_all_is_asked_once_more(seed):
+    """Every other payload that does fail does not when it is asked first."""
+    asked = set()
+
+    def fails(model):
+        is_shy = crc32(b"%d " % seed + model.data) % 2 == 0 and model.data not in asked
+        asked.add(model.data)
+        return has(b"line 7 ", b"line 30 ")(model) and not is_shy
+
+    search = shrink(Document(TEXT, Lines()), fails)
+    assert could_go(search.best["it"], has(b"line 7 ", b"line 30 "))
+    while search.look_again():
+        while not search.is_done:
+            for attempt in search.propose(1):
+                search.learn(attempt, fails(attempt.parts["it"]))
+    assert could_go(search.best["it"], has(b"line 7 ", b"line 30 ")) == []
+
+
+def test_what_was_taken_back_is_not_asked_for_again_and_nothing_is_looked_at_twice():
+    search = shrink(Document(TEXT, Lines()), has(b"line 7 "))
+    best = search.best["it"].key
+    assert search.look_again()
+    search.reject_since(len(search.accepted) - 1)
+    while not search.is_done:
+        for attempt in search.propose(1):
+            search.learn(attempt, False)
+    before = search.best["it"].key
+    assert search.look_again()
+    while not search.is_done:
+        for attempt in search.propose(1):
+            assert attempt.parts["it"].key != best
+            search.learn(attempt, False)
+    assert search.best["it"].key == before
+    assert not search.look_again()
+
+
 TEXTS = {
     "a.txt": b"".join(b"line %d of some\n" % number for number in range(12)),
     "a.jsonl": b"".join(b'{"id": %d, "tags": [1, 2]}\n' % number for number in range(8)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import configparser
 import csv
 import io
@@ -283,6 +284,24 @@ def test_a_table_loses_what_newlines_can_do_without():
     text = "a,b\r\n" + "".join(f"{one},x\r\n" for one in range(40))
     best, _ = small(text, "a.csv", lambda text: "31" in text, str)
     assert best == "31"
+
+
+def test_options_get_names_as_short_as_their_parser_takes():
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    for name in ("save_steps", "save_strategy", "eval_steps", "eval_strategy", "load_best", "lr"):
+        parser.add_argument(f"--{name}")
+
+    def fails(text):
+        try:
+            found = parser.parse_args(text.split())
+        except (argparse.ArgumentError, SystemExit):
+            return False
+        return bool(found.save_steps and found.load_best)
+
+    text = "--lr=0.1\n--save_steps=600\n--eval_strategy=steps\n--load_best=true\n"
+    best, search = small(text, "run.args", fails, str)
+    assert best == "--save_ste=0\n--lo=0"
+    assert search.tried <= 50
 
 
 def test_options_on_lines_lose_lines_then_values():

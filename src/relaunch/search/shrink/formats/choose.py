@@ -142,7 +142,7 @@ def _json(data: bytes, name: str, suffix: str) -> tuple[Grammar, str] | None:
     fault: Unparsable | None = None
     for grammar in (Json(), JsonLines(), Json(lenient=True), JsonLines(lenient=True)):
         if isinstance(grammar, JsonLines) and _are_lines_json(data):
-            return grammar, f"{name} holds JSON lines" if suffix == ".json" else ""
+            return JsonLines(lenient=True), f"{name} holds JSON lines" if suffix == ".json" else ""
         try:
             grammar.read(data)
         except Unparsable as error:

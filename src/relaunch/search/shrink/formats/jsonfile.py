@@ -6,9 +6,10 @@ import re
 
 from relaunch.search.shrink import pieces
 from relaunch.search.shrink.document import Document, Unparsable
+from relaunch.search.shrink.formats.lines import IN_LINES, line_spans
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree, without_separated
-from relaunch.search.shrink.treegrammar import TreeGrammar, made
+from relaunch.search.shrink.treegrammar import DETAILS_UP_TO, TreeGrammar, made
 from relaunch.search.shrink.treepasses import tree_passes
 
 TYPE_CHECKING = False
@@ -32,7 +33,6 @@ _LETTER = re.compile(
     rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*",
     re.DOTALL,
 )
-_DETAILS_UP_TO = 1 << 22
 _OUTER_LEVELS = 2
 _BLOCKS = 8
 _MAP_OR_LIST = {ord("{"): MAP, ord("["): LIST}
@@ -118,8 +118,10 @@ class JsonLines(Json):
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return lines first; what is in them when few are left."""
-        if document.bytes > _DETAILS_UP_TO:
+        if document.bytes > DETAILS_UP_TO:
             return [RECORDS]
+        if not document.is_readable:  # only the beginning of a large one was looked at
+            return [RECORDS, *IN_LINES]
         return [RECORDS, LISTS, *tree_passes(document), BLANKS]
 
     def without(self, tree: Tree, parent: int, gone: Sequence[tuple[int, int]]) -> list[Edit]:
@@ -132,14 +134,6 @@ class JsonLines(Json):
     def can_replace(self, tree: Tree, node: int, inner: int) -> bool:
         """The file itself cannot be replaced: it has as many values as lines."""
         return node > 0
-
-
-def line_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
-    """Return where lines start and end, each with its newline."""
-    ends = [match.end() for match in re.finditer(rb"\n", data)]
-    if not data.endswith(b"\n") and data:
-        ends.append(len(data))
-    return [0, *ends[:-1]] if ends else [], ends
 
 
 def blank_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
@@ -177,7 +171,7 @@ class Lists:
 
     def begin(self, document: Document) -> Pieces | None:
         """Return the first place: all of them."""
-        if document.bytes > _DETAILS_UP_TO:
+        if document.bytes > DETAILS_UP_TO:
             return None
         return pieces.begin(len(self._blocks(document)))
 
@@ -224,7 +218,7 @@ def read_values(data: bytes, tokens: re.Pattern[bytes], *, is_lines: bool) -> Tr
     except UnicodeDecodeError as error:
         raise Unparsable("not UTF-8", error.start) from None
     tree = Tree(data)
-    deepest = _OUTER_LEVELS if len(data) > _DETAILS_UP_TO else 1 << 60
+    deepest = _OUTER_LEVELS if len(data) > DETAILS_UP_TO else 1 << 60
     if is_lines:
         tree.add(LIST, -1, 0, len(data))
         at, number = 0, 0

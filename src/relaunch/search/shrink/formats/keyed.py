@@ -127,3 +127,13 @@ class OptionsFile(Keyed):
     name = "options"
     pattern = _OPTION
     has_sections = False
+
+    def names(self, tree: Tree, node: int) -> Sequence[bytes]:
+        """Return the first half of a name, then more: parsers take a beginning that is unique."""
+        name = tree.name(node) or b""
+        dashes = len(name) - len(name.lstrip(b"-"))
+        found, cut = [], (len(name) - dashes) // 2
+        while cut:
+            found.append(name[:-cut])
+            cut //= 2
+        return found

@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from relaunch.search.shrink.document import Document, Grammar
-from relaunch.search.shrink.formats.jsonfile import line_spans
 from relaunch.search.shrink.runs import InRow
 
 TYPE_CHECKING = False
@@ -20,6 +19,14 @@ _WORD = re.compile(rb"[A-Za-z0-9_]+|[\x80-\xff]+")
 _CHARACTER = re.compile(rb"[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 _BLOCK, _PART = 512, 32
 _CHARACTERS_UP_TO = 1 << 14
+
+
+def line_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """Return where lines start and end, each with its newline."""
+    ends = [match.end() for match in re.finditer(rb"\n", data)]
+    if not data.endswith(b"\n") and data:
+        ends.append(len(data))
+    return [0, *ends[:-1]] if ends else [], ends
 
 
 def word_spans(data: bytes) -> tuple[Sequence[int], Sequence[int]]:
@@ -85,6 +92,9 @@ BLOCKS = InRow("blocks", block_spans, pairs=False)
 BYTES = InRow("bytes", byte_spans, phase=1, up_to=1 << 16)
 
 
+IN_LINES = (LONG_PARTS, PARTS, WORDS, BLANKS, CHARACTERS)
+
+
 class Lines(Grammar):
     """Lines of text: lines, then parts of long ones, words, blanks and characters in them."""
 
@@ -92,7 +102,7 @@ class Lines(Grammar):
 
     def passes(self, document: Document) -> Sequence[Pass]:
         """Return lines first."""
-        return [LINES, LONG_PARTS, PARTS, WORDS, BLANKS, CHARACTERS]
+        return [LINES, *IN_LINES]
 
     def held(self, data: bytes, keep: Sequence[str]) -> object:
         """Return the lines that match."""
