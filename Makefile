@@ -90,6 +90,7 @@ bench-hang: $(READY) torch programs
 
 # CASES=FOLDER: also with the failures of released packages in it
 bench-shrink: $(READY)
+	@sh scripts/programs.sh cvise:cvise
 	$(BIN)/python -m benchmarks.shrink $(if $(CASES),--cases "$(CASES)")
 
 ## soak: ten thousand faults, twenty thousand warm relaunches
