@@ -291,3 +291,10 @@ def test_a_reset_that_fails_ends_it_at_the_first_run(world: World) -> None:
     assert done.returncode == 2
     assert "the first run did not start" in done.stderr
     assert len(os.listdir(world.journal / "trials")) == 1
+
+
+def test_options_in_a_command_without_its_dashes_are_not_taken_for_ours(world: World):
+    world.write("train.py", "")
+    done = world.rl("sweep", "--env", "A=1,2", "python", "train.py", "--seed", "3", "data.txt")
+    assert done.returncode == 2
+    assert "unrecognized arguments: data.txt" in done.stderr

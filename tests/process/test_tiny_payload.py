@@ -33,6 +33,8 @@ def test_what_is_marked_is_found_again(world: World):
     assert "ef be ad de" in lines[4]
     told = json.loads(world.rl("tiny", "find", "0xDEADBEEF", "b.safetensors", "--json").stdout)
     assert [(run["offset"], run["count"]) for run in told["runs"]] == [(at, 19)]
+    done = world.rl("tiny", "find", "-559038737", "--dtype", "int32", "b.safetensors")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
     done = world.rl("tiny", "find", "0xCAFEBABE", "b.safetensors")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "rl: 0xCAFEBABE is nowhere there\n"

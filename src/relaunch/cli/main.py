@@ -11,8 +11,9 @@ from relaunch.proc.standard import plug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Sequence
+    from types import ModuleType
     from typing import NoReturn
 
 VERBS = {
@@ -166,6 +167,12 @@ def _verb(name: str, words: list[str]) -> int:
         code = quick(words)
         if code is not None:
             return int(code)
+    args = parsed(module, words, called=f"rl {name}", about=VERBS[name])
+    return args if isinstance(args, int) else int(module.main(args))
+
+
+def parsed(module: ModuleType, words: list[str], *, called: str, about: str) -> Namespace | int:
+    """Read the words of a verb, before, between and behind its options; a code: it was its help."""
     import argparse
 
     class Parser(argparse.ArgumentParser):
@@ -175,8 +182,8 @@ def _verb(name: str, words: list[str]) -> int:
             raise UsageError(message, hint=f"{self.prog} --help")
 
     parser = Parser(
-        prog=f"rl {name}",
-        description=VERBS[name],
+        prog=called,
+        description=about,
         epilog=module.EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -184,14 +191,22 @@ def _verb(name: str, words: list[str]) -> int:
     module.arguments(parser)
     try:
         args, unknown = parser.parse_known_args(words)
+        if unknown and _may_mix(parser, words):
+            args, unknown = parser.parse_known_intermixed_args(words)
     except SystemExit as stop:  # --help
         return int(stop.code or 0)
     if unknown:
-        raise unknown_words(unknown, parser)
-    return int(module.main(args))
+        raise _unknown_words(unknown, parser)
+    return args
 
 
-def unknown_words(words: list[str], parser: ArgumentParser) -> UsageError:
+def _may_mix(parser: ArgumentParser, words: list[str]) -> bool:
+    """Tell whether all options are ours: those in a command to run are its own."""
+    takes_command = any(one.dest == "command" for one in parser._get_positional_actions())
+    return "--" not in words and parser._subparsers is None and not takes_command
+
+
+def _unknown_words(words: list[str], parser: ArgumentParser) -> UsageError:
     """Name the option that there is not; argparse would name all that came after it too."""
     from relaunch.cli.launch_options import no_option
 

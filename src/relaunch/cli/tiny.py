@@ -68,35 +68,16 @@ def quick(words: list[str]) -> int | None:
 
 
 def _run(word: str, words: list[str]) -> int:
-    import argparse
-
-    from relaunch.cli.main import unknown_words
-
-    class Parser(argparse.ArgumentParser):
-        """Speaks as the rest of rl does: one line, exit 2."""
-
-        def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn
-            raise UsageError(message, hint=f"{self.prog} --help")
+    from relaunch.cli.main import parsed
 
     module = _module(word)
-    parser = Parser(
-        prog=f"rl tiny {word}",
-        description=WORDS[word],
-        epilog=module.EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    module.arguments(parser)
     own, command = words, None
     if "--" in words:
         at = words.index("--")
         own, command = words[:at], words[at + 1 :]
-    try:
-        args, unknown = parser.parse_known_args(own)
-    except SystemExit as stop:  # --help
-        return int(stop.code or 0)
-    if unknown:
-        raise unknown_words(unknown, parser)
+    args = parsed(module, own, called=f"rl tiny {word}", about=WORDS[word])
+    if isinstance(args, int):
+        return args
     args.command = command
     return int(module.main(args))
 
