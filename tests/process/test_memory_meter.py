@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from relaunch.look.tree import children
+from relaunch.trial.place.memory import halt
 from relaunch.trial.place.memory.meter import Growers, TreeMeter, proportional_bytes
 
 MB = 1 << 20
@@ -154,3 +155,31 @@ def test_a_fork_that_is_new_may_have_and_hides_nobody(tree):
 
 def test_where_nobody_looked_all_may_have(tree):
     assert Growers().among(tree.pids) == {*tree.pids}
+
+
+SPINS = """\
+import os, threading
+def spin():
+    print(threading.get_native_id(), flush=True)
+    while True:
+        pass
+threading.Thread(target=spin, daemon=True).start()
+os.read(os.pipe()[0], 1)
+"""
+
+
+def test_who_is_not_at_its_stop_yet_is_busy_not_one_that_waits_to_read():
+    """On a busy machine, or in a long fault, nobody may have the time to wait for all."""
+    argv = [sys.executable, "-c", SPINS]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            spins = int(process.stdout.readline())
+            while process.pid in halt.busy_threads(process.pid):
+                pass  # the first thread is on its way to read
+            assert halt.stopped_busy(process.pid) == {spins}
+            assert halt.stop(lambda: [process.pid]) == [process.pid]
+            assert halt.wait_stopped([process.pid], 10)
+            assert halt.stopped_busy(process.pid) == {spins}
+        finally:
+            process.kill()

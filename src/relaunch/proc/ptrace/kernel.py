@@ -178,8 +178,9 @@ def read_text(pid: int, address: int, most: int = 4096) -> bytes:
 
 
 def send_to_thread(pid: int, tid: int, signal: int) -> bool:
-    """Send a signal to one thread."""
-    return bool(_syscall(_TGKILL[machine()], pid, tid, signal) == 0)
+    """Send a signal to one thread; False when it is gone, or this machine has another number."""
+    number = _TGKILL.get(machine())
+    return number is not None and bool(_syscall(number, pid, tid, signal) == 0)
 
 
 # --- in the new process ---------------------------------------------------------------------------

@@ -30,8 +30,6 @@ _HALT_S, _LOOK_S = 0.05, 0.0002
 """So long it may take on a busy machine until all are stopped; a call may take longer."""
 _TRIES = 8
 _READS = 1 << 16
-_SPARE = 4
-"""Pages besides one for each thread: the kernel's own tables of pages count too."""
 _LIMIT = "memory.limit_in_bytes"
 _UNLIMITED = (1 << 63) - 1
 _TRIED_LIMIT, _TRIED_BYTES = 2 << 20, 16 << 20
@@ -109,14 +107,11 @@ class FreezingGroup(MemoryGroup):
         """Let who is frozen come to its stop: until then not even a reader gets a page.
 
         Who `goes_on` may be in a call that fills memory, which must not fail. For who ends, a page
-        for each thread is enough: more would be taken, by 64 pages or a huge one at once.
+        more is enough: it wakes all who are frozen, and they find that they are to stop.
         """
-        more = 2 * self._room
-        if not goes_on:
-            count = sum(len(halt.threads(pid)) for pid in self.members())
-            more = groups.number(self.folder, _LIMIT) - self.limit + (count + _SPARE) * PAGE
+        now = groups.number(self.folder, _LIMIT)
         try:
-            self._set(self.limit + more)
+            self._set(self.limit + 2 * self._room if goes_on else now + PAGE)
         except OSError:
             pass
 

@@ -28,22 +28,41 @@ _FILLING = _numbers(
     "copy_file_range",
 )  # fmt: skip
 """Calls in which the kernel fills memory: a program's own, or files in memory."""
-_RUNS = -1
-_ALLOCATING = {_RUNS, *_numbers("mmap", "brk", "munmap", "mprotect", "madvise", "mremap")}
-"""Who is in none, or in one that does not wait for others."""
+_RUNS, _NO_STOP = -1, -2
+"""In no call; not at its stop yet."""
+_ALLOCATING = {_RUNS, _NO_STOP, *_numbers("mmap", "brk", "munmap", "mprotect", "madvise", "mremap")}
+"""Who waits for nobody: it is in no such call, or it still runs."""
 _STOP_S = 0.05
+
+
+def be_ready() -> None:
+    """Load what is needed to stop somebody: at the limit there is no time for it."""
+    import relaunch.proc.ptrace.kernel  # noqa: F401
 
 
 def stop(members: Callable[[], Iterable[int]], known: Iterable[int] = ()) -> list[int]:
     """Stop each process, those first who are known; and look again until nobody new is there."""
     stopped = [*known]
     for pid in stopped:
-        send(pid, _signal.SIGSTOP)
+        _stop(pid)
     while new := [pid for pid in members() if pid not in stopped]:
         for pid in new:
-            send(pid, _signal.SIGSTOP)
+            _stop(pid)
         stopped += new
     return [pid for pid in stopped if is_running(pid)]
+
+
+def _stop(pid: int) -> None:
+    """Stop a process: each of its threads, too.
+
+    A signal to the process is for one thread to pass on, and that may wait in the kernel: it may be
+    frozen for want of a page while the others go on and take some.
+    """
+    from relaunch.proc.ptrace.kernel import send_to_thread
+
+    send(pid, _signal.SIGSTOP)
+    for folder in threads(pid):
+        send_to_thread(pid, int(folder.rpartition("/")[2]), _signal.SIGSTOP)
 
 
 def stop_first(pid: int) -> None:
@@ -121,14 +140,16 @@ def wait_stopped(pids: Iterable[int], seconds: float) -> bool:
 def is_filled(pid: int, thread: int) -> bool:
     """Tell whether a stopped thread was in a call that fills memory for it; unsure counts."""
     call = _call(pid, thread)
-    if call is None or not _FILLING:
+    if call in (None, _NO_STOP) or not _FILLING:
         return call != _RUNS
     return call in _FILLING
 
 
 def _call(pid: int, thread: int) -> int | None:
-    """Return the number of the call that a thread is in, -1 for none; None: it is not known."""
-    word = read(f"/proc/{pid}/task/{thread}/syscall").split(b" ")[0]
+    """Return the number of the call that a thread is in, or why it has none; None: not known."""
+    word = read(f"/proc/{pid}/task/{thread}/syscall").partition(b" ")[0].strip()
+    if word == b"running":
+        return _NO_STOP
     return int(word) if word.lstrip(b"-").isdigit() else None
 
 

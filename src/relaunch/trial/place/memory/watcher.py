@@ -62,6 +62,8 @@ _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _CONTINUED_MS = 20
 _HALT_S, _STOPPED_S = 0.02, 1.0
 """So long is waited until all have come to their stop: for reading them, and for a person."""
+_THAW_S = 0.001
+"""So long after one page of room who was frozen gets another."""
 _NAMED_AT = 0.5
 """With so much of the limit used, it is noted who takes pages."""
 _CATCH_LOOK_S = 0.00005
@@ -117,6 +119,7 @@ class Watcher:
             return
         self._program = int(words[0])
         run_soon()
+        halt.be_ready()
         self._spies = can_spy()
         self._meter.begin(self._program, [os.getpid(), *map(int, words[1:])])
         if self._inside is not None:
@@ -168,8 +171,7 @@ class Watcher:
             halt.stop_first(self._program)
         stopped = halt.stop(self._meter.members, self._meter.known())
         used = max(self._meter.used(0), self._peak)
-        self._meter.loosen(goes_on=self._task.act != KILL)
-        halt.wait_stopped(stopped, _HALT_S)
+        self._come_to_a_stop(stopped)
         self._meter.loosen(goes_on=True)  # nobody runs: only who reads their stacks needs pages
         if self._spies:
             busy = {pid: halt.stopped_busy(pid) for pid in stopped}
@@ -202,6 +204,14 @@ class Watcher:
         self._write(moment.page(found["text"], used, seen, growth))
         self._say({"reached": found})
         getattr(self, f"_{self._task.act}")(found["text"], stopped)
+
+    def _come_to_a_stop(self, stopped: list[int]) -> None:
+        """Wait for it, not long: who is frozen needs some room for it, and gets the least."""
+        deadline = time.monotonic() + _HALT_S
+        while time.monotonic() < deadline:
+            self._meter.loosen(goes_on=self._task.act != KILL)
+            if halt.wait_stopped(stopped, _THAW_S):
+                break
 
     def _catch(self, seen: list[Seen], stopped: list[int], until: float) -> list[Seen]:
         """Where nobody takes memory any more, let all go on until somebody does, a few times.
