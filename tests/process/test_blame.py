@@ -92,6 +92,20 @@ def test_the_tracer_names_path_and_line(name: str, world: World, full: Path):
     check(hits, PROGRAMS[name], f"{full}/")
 
 
+def test_writers_that_fail_at_once_and_end_are_all_heard(world: World, full: Path, compiled: Path):
+    """While it is asked where the Python is that started one, the next may come to its end."""
+    text = f"""\
+import subprocess
+line = "seq 60 | xargs -P 12 -I @ dd if=/dev/zero of={full}/@ bs=1M count=1"
+subprocess.run(["sh", "-c", line])
+"""
+    world.write("program.py", text)
+    words = ("--by", "shim", "--", sys.executable, "program.py")
+    _, hits, said = blamed(world, *words, cache=compiled)
+    paths = {str(hit["path"]) for hit in hits if hit["error"] == "ENOSPC"}
+    assert len(paths) >= 60 - (DISK >> 20) - 1, said
+
+
 @pytest.mark.parametrize("by", ["shim", "tracer"])
 def test_a_semaphore_for_which_shared_memory_is_full(by: str, world: World, compiled: Path):
     world.write("program.py", SEMAPHORE)

@@ -457,6 +457,15 @@ def test_pause_leaves_it_stopped_until_somebody_continues_it(world, way):
     assert (process.returncode, out) == (0, b"begin\ndone\n"), err
 
 
+def test_who_is_paused_can_be_looked_at_as_it_was_told(world, way):
+    process, pid = pause(world, way)
+    done = world.rl("stacks", str(pid), env=way)
+    assert "loader.py:4" in done.stdout, done.stdout + done.stderr
+    assert state(pid) == "T"
+    os.kill(pid, signal.SIGCONT)
+    assert process.communicate(timeout=60)[0] == b"begin\ndone\n"
+
+
 def test_an_interrupt_ends_a_program_that_is_paused(world, way):
     process, _ = pause(world, way)
     os.killpg(process.pid, signal.SIGINT)

@@ -326,6 +326,13 @@ def test_a_shell_outlives_what_reaches_its_limit_and_is_limited_still(
         terminal.close()
 
 
+def test_where_nobody_may_look_a_program_below_a_limit_tells_its_own_line(world: World):
+    world.write("eat.py", "x = []\nwhile True:\n    x.append(bytearray(1 << 20))\n")
+    words = ["squeeze", "--memory", "150M", "--", sys.executable, "eat.py"]
+    done = world.rl(*words, env={"RELAUNCH_WITHOUT": "py-spy"})
+    assert "Reached 150 MB at eat.py:3." in done.stderr, done.stderr
+
+
 # --- what cannot be -------------------------------------------------------------------------------
 
 

@@ -73,7 +73,7 @@ def squeeze(recipe: Recipe, *, label: Sequence[str], tell: Callable[[Event], obj
     env = {**os.environ, **recipe.env}
     if marker:
         env[MARKER] = marker
-    if recipe.limits.gpu_free or recipe.limits.track_memory:
+    if recipe.limits.gpu_free or recipe.limits.track_memory or _tells_itself(recipe):
         env = hooked_env(env, scratch.path)
     argv = recipe.argv
     shell = prompted(argv, safe_label(label), scratch.path, env)
@@ -98,6 +98,15 @@ def squeeze(recipe: Recipe, *, label: Sequence[str], tell: Callable[[Event], obj
     if ended.ended_processes:
         tell(Prepared(text=f"ended what it left running: {', '.join(ended.ended_processes)}"))
     return ended
+
+
+def _tells_itself(recipe: Recipe) -> bool:
+    """Tell whether the program is to write its own stacks at a memory limit: nobody else can."""
+    if recipe.limits.memory_bytes is None:
+        return False
+    from relaunch.trial.place.memory.watcher import is_free_to_spy
+
+    return not is_free_to_spy()
 
 
 def _scratch_path(disks: Sequence[SmallDisk]) -> str:

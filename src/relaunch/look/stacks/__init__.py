@@ -11,7 +11,7 @@ from relaunch.look.stacks.frames import (
     is_own,
     since_fork,
 )
-from relaunch.look.stacks.pyspy import dump, py_spy, read_threads
+from relaunch.look.stacks.pyspy import dump, dump_all, py_spy, read_threads
 
 __all__ = [
     "Frame",
@@ -20,6 +20,7 @@ __all__ = [
     "Thread",
     "chain",
     "dump",
+    "dump_all",
     "functions",
     "is_own",
     "py_spy",

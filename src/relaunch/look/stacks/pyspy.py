@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from relaunch.jsontext import loads
 from relaunch.look.stacks.frames import Frame, LookError, Thread
 from relaunch.proc.capture import capture
+from relaunch.proc.several import Command, drive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
+
+    from relaunch.proc.capture import Captured
+    from relaunch.proc.several import Task
 
 
 def dump(pid: int, *, pause: bool = False, values: bool = False) -> list[Thread]:
@@ -20,10 +25,44 @@ def dump(pid: int, *, pause: bool = False, values: bool = False) -> list[Thread]
 
     Without `pause` it runs on while it is read, which is right for one that is stopped already.
     """
-    done = capture(command(pid, pause=pause, values=values))
+    found = _told(pid, capture(command(pid, pause=pause, values=values)))
+    if isinstance(found, LookError):
+        raise found
+    return found
+
+
+def _told(pid: int, done: Captured) -> list[Thread] | LookError:
     if done.code:
-        raise LookError(f"the stacks of process {pid} cannot be read: {reason(done.err)}")
+        return LookError(f"the stacks of process {pid} cannot be read: {reason(done.err)}")
     return read_threads(done.text)
+
+
+def dump_all(pids: Iterable[int], *, limit_s: float) -> dict[int, list[Thread] | LookError]:
+    """Return the threads of stopped processes, or why not: as many are read at once as have a core.
+
+    None is begun after `limit_s`.
+    """
+    pids, until = [*pids], time.monotonic() + limit_s
+    found = drive([_dump(pid, until) for pid in pids], at_once=len(os.sched_getaffinity(0)))
+    return dict(zip(pids, found, strict=True))
+
+
+def _dump(pid: int, until: float) -> Task[list[Thread] | LookError]:
+    """Read one process, and once more when it was not quite at its stop."""
+    found: list[Thread] | LookError = LookError("too many processes to read all")
+    for _ in range(2):
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            break
+        try:
+            done = yield Command(argv=command(pid), limit_s=left_s)
+        except LookError as error:
+            return error
+        assert done is not None
+        found = _told(pid, done)
+        if not isinstance(found, LookError) and any(one.frames for one in found):
+            break
+    return found
 
 
 def command(

@@ -117,12 +117,16 @@ class _Hearing:
         self._progress = False
         for fd, _ in self._poll.poll(wait_ms):
             if fd == self._control:
-                self._poll.unregister(fd)
-                self._over = self._progress = True
+                self._end()
             elif fd == self._listening.fileno():
                 self._accept()
             else:
                 self._hear(fd)
+
+    def _end(self) -> None:
+        if not self._over:  # a turn within this one may have seen it, too
+            self._poll.unregister(self._control)
+            self._over = self._progress = True
 
     def _accept(self) -> None:
         try:
@@ -140,8 +144,11 @@ class _Hearing:
         self._poll.register(line.fileno(), select.POLLIN)
 
     def _hear(self, fd: int) -> None:
+        line = self._lines.get(fd)
+        if line is None:  # a turn within this one came to its end
+            return
         try:
-            record = self._lines[fd].recv(_RECORD)
+            record = line.recv(_RECORD)
         except BlockingIOError:
             return
         except OSError:
@@ -150,10 +157,11 @@ class _Hearing:
         if not record:
             self._poll.unregister(fd)
             self._lines.pop(fd).close()
-        elif len(self._heard) < _MOST:
+            return
+        if len(self._heard) < _MOST:
             self._note(record)
-            if record.startswith(b"ask\0"):
-                self._answer(fd)
+        if record.startswith(b"ask\0"):
+            self._answer(fd)
 
     def _answer(self, fd: int) -> None:
         """Let a process go on that waited until we had seen who started it."""

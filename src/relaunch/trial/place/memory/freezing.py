@@ -78,7 +78,10 @@ class FreezingGroup(MemoryGroup):
         if self._is_exact:
             self._back_from_exact()
             return
-        if not self._tries or self.used(0) < self._near or self._has_jobs():
+        if self.used(0) < self._near:
+            self._tries = _TRIES
+            return
+        if not self._tries or self._has_jobs():
             return
         self._tries -= 1
         busy = {(pid, one) for pid in self.members() for one in halt.busy_threads(pid)}
@@ -110,6 +113,7 @@ class FreezingGroup(MemoryGroup):
         more is enough: it wakes all who are frozen, and they find that they are to stop.
         """
         now = groups.number(self.folder, _LIMIT)
+        self._is_exact = self._is_exact and not goes_on  # a shell is to be held again later
         try:
             self._set(self.limit + 2 * self._room if goes_on else now + PAGE)
         except OSError:

@@ -168,10 +168,10 @@ class MemoryLimit(Companion):
         if by in ("", "cgroup"):
             name, self._group, why = rungs.make_group(self._limit)
             if name == rungs.CGROUP1:
-                exact = (
-                    "freezes it there, to the page" if is_free_to_spy() else "holds it near there"
-                )
-                return f"{then}; cgroup v1 {exact}"
+                # To stop a shell's job for a moment would be Ctrl-Z to the shell.
+                is_exact = is_free_to_spy() and self._limits.at_limit != SPARE
+                how = "freezes it there, to the page" if is_exact else "holds it near there"
+                return f"{then}; cgroup v1 {how}"
             if name == rungs.CGROUP2:
                 return f"{then}; cgroup v2 slows it down there"
         if by == "cgroup":

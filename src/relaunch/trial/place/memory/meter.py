@@ -218,28 +218,43 @@ class Growers:
 
     def __init__(self) -> None:
         """Nobody was looked at yet."""
-        self._older: dict[int, tuple[int, int]] = {}
-        self._newer: dict[int, tuple[int, int]] = {}
+        self._older = self._newer = Taken(())
         self._next = 0.0
 
     def note(self, members: Callable[[], Iterable[int]]) -> None:
         """Remember how much each has taken so far, now and then."""
         now = time.monotonic()
         if now >= self._next:
-            self._older, self._newer = self._newer, {pid: _taken(pid) for pid in members()}
+            self._older, self._newer = self._newer, Taken(members())
             self._next = now + max(_APART_S, (time.monotonic() - now) * _APART_SHARE)
 
     def among(self, pids: Iterable[int]) -> set[int]:
         """Return those who took some since, not who took little beside another; and who is new."""
         pids = [*pids]
-        took = {pid: self._since(pid) for pid in pids if pid in self._older}
+        took = {pid: self._older.since(pid) for pid in pids if self._older.knows(pid)}
         most = max(took.values(), default=0)
         return {pid for pid in pids if pid not in took or took[pid] > most // _MOST}
 
-    def _since(self, pid: int) -> int:
-        """Return how much it took: a huge page is one fault, and a fork's own no growth."""
-        pairs = zip(_taken(pid), self._older[pid], strict=True)
+
+class Taken:
+    """What processes have taken so far; a huge page is one fault, and a fork's own no growth."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        """Look at them."""
+        self._then = {pid: _taken(pid) for pid in pids}
+
+    def knows(self, pid: int) -> bool:
+        """Tell whether it was there."""
+        return pid in self._then
+
+    def since(self, pid: int) -> int:
+        """Return how much it took since then."""
+        pairs = zip(_taken(pid), self._then[pid], strict=True)
         return max(now - then for now, then in pairs)
+
+    def since_in_all(self) -> int:
+        """Return how much all of them took."""
+        return sum(map(self.since, self._then))
 
 
 def _taken(pid: int) -> tuple[int, int]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
 from relaunch.bytewords import in_words
-from relaunch.look.stacks import LookError, chain, dump, functions, is_own, since_fork
+from relaunch.look.stacks import LookError, chain, functions, is_own, since_fork
 from relaunch.record import Record
 from relaunch.trial.place.memory.meter import bytes_of, read
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
     from relaunch.look.stacks import Thread
 
-_LONGEST_S = 2.0
-"""After so long no further stack is read: the program is stopped, and a person waits."""
 _FRAMES = 60
 
 
@@ -57,30 +54,24 @@ class Growth(Record):
 def look_at(
     pids: Iterable[int],
     busy: Mapping[int, set[int]],
-    ask: Callable[[int], list[Thread]] = dump,
-    grown: Collection[int] | None = None,
+    ask: Callable[[list[int]], Mapping[int, list[Thread] | LookError]],
+    grown: Collection[int],
 ) -> list[Seen]:
     """Return the processes, those with the most memory first, and where they are."""
-    sized = sorted(((bytes_of(pid), pid) for pid in pids), reverse=True)
-    deadline = time.monotonic() + _LONGEST_S
+    sizes = {pid: bytes_of(pid) for pid in pids}
+    ordered = sorted(sizes, key=lambda pid: (sizes[pid], pid), reverse=True)
+    stacks = ask(ordered)
     found = []
-    for count, pid in sized:
-        threads: Sequence[Thread] = ()
-        unseen = ""
-        try:
-            if time.monotonic() > deadline:
-                raise LookError("too many processes to read all")
-            threads = ask(pid)
-        except LookError as error:
-            unseen = error.message
+    for pid in ordered:
+        told = stacks[pid]
         one = Seen(
             pid=pid,
             command=command(pid),
-            bytes=count,
-            threads=threads,
+            bytes=sizes[pid],
+            threads=() if isinstance(told, LookError) else told,
             busy=frozenset(busy.get(pid, ())),
-            grew=grown is None or pid in grown,
-            unseen=unseen,
+            grew=pid in grown,
+            unseen=told.message if isinstance(told, LookError) else "",
         )
         found.append(one)
     return found

@@ -11,13 +11,14 @@ import select
 import time
 
 from relaunch.jsontext import dumps
-from relaunch.look.stacks import LookError, dump, py_spy
+from relaunch.look.stacks import LookError, dump, dump_all, py_spy
 from relaunch.proc.eager import run_soon
+from relaunch.proc.helper import write_all
 from relaunch.proc.left_out import left_out
 from relaunch.record import Record
 from relaunch.textfile import read_if_there
 from relaunch.trial.place.memory import halt, moment
-from relaunch.trial.place.memory.meter import Growers, bytes_of
+from relaunch.trial.place.memory.meter import Growers, Taken, bytes_of
 from relaunch.trial.place.memory.nearing import Nearing
 from relaunch.trial.place.memory.pace import Pace
 from relaunch.trial.place.memory.told_inside import OURS
@@ -62,6 +63,8 @@ _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _CONTINUED_MS = 20
 _HALT_S, _STOPPED_S = 0.02, 1.0
 """So long is waited until all have come to their stop: for reading them, and for a person."""
+_LONGEST_S = 2.0
+"""After so long no further stack is read: the program is stopped, and a person waits."""
 _THAW_S = 0.001
 """So long after one page of room who was frozen gets another."""
 _NAMED_AT = 0.5
@@ -176,13 +179,13 @@ class Watcher:
         if self._spies:
             busy = {pid: halt.stopped_busy(pid) for pid in stopped}
         grown = self._growers.among(stopped)
-        seen = moment.look_at(stopped, busy, self._stack_of, grown)
+        seen = moment.look_at(stopped, busy, self._stacks_of, grown)
         if self._spies and self._inside is not None and not any(one.threads for one in seen):
             self._spies = False
             halt.resume(stopped)
             self._ask(self._all())
             stopped = halt.stop(self._meter.members)
-            seen = moment.look_at(stopped, busy, self._stack_of, grown)
+            seen = moment.look_at(stopped, busy, self._stacks_of, grown)
         is_python = any(one.threads for one in seen)
         if is_python and len(stopped) > 1 and not self._meter.wakes and self._task.act != SPARE:
             more_s = _CATCH_EACH_S * (len(stopped) - _FEW)  # to read them all took long
@@ -218,23 +221,23 @@ class Watcher:
 
         They went on between two looks: a worker may be between two rows by now.
         """
-        room = sum(map(bytes_of, stopped)) + self._meter.limit // _MORE
+        taken = Taken(stopped)
         while not moment.is_caught(seen, self._task.roots) and time.monotonic() < until:
             one = self._next_grower(stopped, until)
             if one is not None:
                 seen = [one if old.pid == one.pid else old for old in seen]
-            if sum(map(bytes_of, stopped)) > room:
+            if taken.since_in_all() > self._meter.limit // _MORE:
                 break
         return seen
 
     def _next_grower(self, stopped: list[int], until: float) -> Seen | None:
         """Let all go on for a moment; return who took memory in it, stopped there again."""
-        sizes = {pid: bytes_of(pid) + _CATCH_BYTES for pid in stopped}
+        taken = Taken(stopped)
         halt.resume(stopped)
         pid = 0
         while not pid and time.monotonic() < until:
             time.sleep(_CATCH_LOOK_S)  # they need the processor that we would take
-            pid = next((pid for pid, size in sizes.items() if bytes_of(pid) > size), 0)
+            pid = next((pid for pid in stopped if taken.since(pid) > _CATCH_BYTES), 0)
         busy = self._ask([pid]) if pid and not self._spies else {}
         stopped[:] = halt.stop(self._meter.members, stopped)
         if pid not in stopped:
@@ -242,7 +245,7 @@ class Watcher:
         halt.wait_stopped([pid], _HALT_S)
         if self._spies:
             busy = {pid: halt.stopped_busy(pid)}
-        return moment.look_at([pid], busy, self._stack_of, [pid])[0]
+        return moment.look_at([pid], busy, self._stacks_of, [pid])[0]
 
     def _all(self) -> Iterator[int]:
         """Return the processes; those first that are known without a look."""
@@ -269,12 +272,14 @@ class Watcher:
         if self._task.act != SPARE:
             halt.send(pid, _signal.SIGSTOP)
 
-    def _stack_of(self, pid: int) -> list[Thread]:
+    def _stacks_of(self, pids: list[int]) -> dict[int, list[Thread] | LookError]:
         if self._spies or self._inside is None:
-            threads = _dump_again(pid)
+            found = dump_all(pids, limit_s=_LONGEST_S)
         else:
-            threads = self._inside.stacks(pid)
-        return [one for one in threads if not (one.frames and one.frames[-1].file == OURS)]
+            found = {pid: _told_by(self._inside, pid) for pid in pids}
+        return {
+            pid: one if isinstance(one, LookError) else _theirs(one) for pid, one in found.items()
+        }
 
     def _kill(self, _text: str, _stopped: list[int]) -> None:
         halt.kill(self._meter.members)
@@ -294,10 +299,10 @@ class Watcher:
         self._say({"say": f"{_small(text)}; it goes on without the limit"})
 
     def _interrupt(self, text: str, stopped: list[int]) -> None:
-        self._go_on(stopped)
         largest = max(stopped, key=bytes_of, default=self._program)
         for pid in {largest, self._program}:
-            halt.send(pid, _signal.SIGINT)
+            halt.send(pid, _signal.SIGINT)  # it finds it when it goes on, at the same line
+        self._go_on(stopped)
         self._say({"say": f"{_small(text)}; interrupted there, it goes on without the limit"})
 
     def _pause(self, text: str, stopped: list[int]) -> None:
@@ -329,25 +334,28 @@ class Watcher:
         if not self._task.stacks:
             return
         try:
-            fd = os.open(self._task.stacks, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.write(fd, text.encode("utf-8", "replace"))
-            os.close(fd)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC  # a shell's may come again
+            fd = os.open(self._task.stacks, flags, 0o600)
+            try:
+                write_all(fd, text.encode("utf-8", "replace"))
+            finally:
+                os.close(fd)
         except OSError:
             pass
 
     def _say(self, value: dict[str, Any]) -> None:
-        data = dumps(value).encode() + b"\n"
-        while data:
-            data = data[os.write(self._socket, data) :]
+        write_all(self._socket, dumps(value).encode() + b"\n")
 
 
-def _dump_again(pid: int) -> list[Thread]:
-    """Read a process, and once more when it was not quite at its stop."""
+def _told_by(inside: Inside, pid: int) -> list[Thread] | LookError:
     try:
-        threads = dump(pid)
-    except LookError:
-        threads = []
-    return threads if any(one.frames for one in threads) else dump(pid)
+        return inside.stacks(pid)
+    except LookError as error:
+        return error
+
+
+def _theirs(threads: list[Thread]) -> list[Thread]:
+    return [one for one in threads if not (one.frames and one.frames[-1].file == OURS)]
 
 
 def can_spy() -> bool:
