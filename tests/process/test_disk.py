@@ -663,7 +663,6 @@ def test_what_a_traced_program_wrote_can_be_kept(person):
         "os.posix_fallocate(file, 0, 2 << 20)",
         "os.ftruncate(file, 2 << 20)",
         "os.truncate('ckpt/new', 2 << 20)",
-        "os.writev(file, [bytes(1 << 20)] * 2)",
     ],
 )
 def test_what_was_refused_to_a_traced_program_takes_no_space(person, call):
@@ -679,6 +678,32 @@ def test_what_was_refused_to_a_traced_program_takes_no_space(person, call):
     done = traced(person, "--disk", "ckpt=1M", "--", person.python, "refused.py")
     size = 1 << 20
     assert done.stdout == f"No space left on device\n{size} {size}\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "call", ["os.writev(file, left)", "os.pwritev(file, left, done)", "os.pwritev(file, left, -1)"]
+)
+def test_pieces_that_a_traced_program_writes_at_once_fill_it_to_the_byte(person, call):
+    """As on a full disk, as much as fits is written, and the next call fails."""
+    checkpoints(person)
+    person.world.write(
+        "pieces.py",
+        "import os\n"
+        "file = os.open('ckpt/new', os.O_CREAT | os.O_WRONLY)\n"
+        "data = os.urandom(3 << 20)\n"
+        "done = 0\n"
+        "try:\n"
+        "    while done < len(data):\n"
+        "        rest = data[done:]\n"
+        "        left = [b'', rest[:300_001], rest[300_001:700_001], rest[700_001:]]\n"
+        f"        done += {call}\n"
+        "except OSError as error:\n"
+        "    print(error.strerror)\n"
+        "print(done, open('ckpt/new', 'rb').read() == data[:done])\n",
+    )
+    person.owns()
+    done = traced(person, "--disk", "ckpt=1M", "--", person.python, "pieces.py")
+    assert done.stdout == f"No space left on device\n{1 << 20} True\n", done.stderr
 
 
 @pytest.mark.parametrize("whom", ["rl", "everybody"])

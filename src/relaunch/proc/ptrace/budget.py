@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import struct
 
 from relaunch.proc.ptrace.kernel import read_memory
 from relaunch.proc.ptrace.policy import GO, Policy
@@ -74,15 +75,28 @@ class Budget(Policy):
     # --- calls that make a file longer -----------------------------------------------------------
 
     def _written(self, call: Call) -> int:
-        count = call.words[2] if call.name in ("write", "pwrite64") else _vector_bytes(call)
+        is_plain = call.name in ("write", "pwrite64")
+        pieces = [(call.words[1], call.words[2])] if is_plain else _pieces(call)
         at = call.words[3] if call.name.startswith("pwrite") else None
-        if at is not None and at >= 1 << 63:  # pwritev2 with -1: at the place of the file
-            at = None
+        if at is not None and at >= 1 << 63:
+            if call.name != "pwritev2":  # the kernel will not have it
+                return GO
+            at = None  # -1: at the place of the file
+        before, count = (self._bytes, self.least_bytes), sum(size for _, size in pieces)
         fits = self._grow(call, call.signed(0), count, at)
-        if fits < count and call.name in ("write", "pwrite64") and fits:
+        if fits == count:
+            return GO
+        if not fits or (call.name == "pwritev2" and call.words[5]):
+            return errno.ENOSPC
+        if is_plain:
             call.write_less(2, fits)
             return GO
-        return GO if fits == count else errno.ENOSPC
+        # The first of the pieces, or what fits of it: who wrote a part asks again for the rest.
+        self._bytes, self.least_bytes = before
+        address, size = next(piece for piece in pieces if piece[1])
+        fits = self._grow(call, call.signed(0), min(size, fits), at)
+        call.write_one("write" if at is None else "pwrite64", address, fits)
+        return GO
 
     def _copied(self, call: Call) -> int:
         to, count = (2, 4) if call.name != "sendfile" else (0, 3)
@@ -214,12 +228,11 @@ _KINDS = {
 _KINDS |= {name: "made" for name in Budget.calls if name not in _KINDS}
 
 
-def _vector_bytes(call: Call) -> int:
-    """Add up what the pieces of a write have."""
+def _pieces(call: Call) -> list[tuple[int, int]]:
+    """Return address and size of the pieces of a write."""
     count = min(call.words[2], _VECTORS)
     block = read_memory(call.tid, call.words[1], count * 16)
-    sizes = (int.from_bytes(block[at + 8 : at + 16], "little") for at in range(0, len(block), 16))
-    return sum(sizes)
+    return [*struct.iter_unpack("QQ", block[: len(block) // 16 * 16])]
 
 
 def _flags(call: Call, argument: int) -> int:

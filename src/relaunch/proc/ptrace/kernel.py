@@ -121,7 +121,7 @@ def refuse(tid: int, number: int) -> None:
     _set_result(tid, -number)
 
 
-def shorten(tid: int, argument: int, value: int) -> None:
+def set_argument(tid: int, argument: int, value: int) -> None:
     """Change an argument of the call that a thread is stopped before."""
     if machine() == "x86_64":
         place = (14, 13, 12, 7, 9, 8)[argument]  # rdi rsi rdx r10 r8 r9 of user_regs_struct
@@ -130,15 +130,22 @@ def shorten(tid: int, argument: int, value: int) -> None:
         _set_register(tid, argument, value)
 
 
-def _set_result(tid: int, value: int) -> None:
+def exchange(tid: int, number: int) -> None:
+    """Have a thread make another call than the one that it is stopped before; -1: none at all."""
     if machine() == "x86_64":
-        ptrace(_POKEUSER, tid, 15 * 8, (1 << 64) - 1)  # orig_rax: no call at all
-        ptrace(_POKEUSER, tid, 10 * 8, value % (1 << 64))  # rax
+        ptrace(_POKEUSER, tid, 15 * 8, number % (1 << 64))  # orig_rax
         return
-    none = ctypes.c_int(-1)
-    part = _Vector(ctypes.addressof(none), 4)
+    word = ctypes.c_int(number)
+    part = _Vector(ctypes.addressof(word), 4)
     ptrace(_SETREGSET, tid, _NT_ARM_SYSTEM_CALL, ctypes.addressof(part))
-    _set_register(tid, 0, value)
+
+
+def _set_result(tid: int, value: int) -> None:
+    exchange(tid, -1)
+    if machine() == "x86_64":
+        ptrace(_POKEUSER, tid, 10 * 8, value % (1 << 64))  # rax
+    else:
+        _set_register(tid, 0, value)
 
 
 def _set_register(tid: int, number: int, value: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from relaunch.proc.ptrace.kernel import read_text, refuse, shorten
+from relaunch.proc.ptrace.kernel import exchange, read_text, refuse, set_argument
+from relaunch.proc.ptrace.numbers import numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,13 @@ class Call:
 
     def write_less(self, argument: int, count: int) -> None:
         """Have the call ask for less than it does."""
-        shorten(self.tid, argument, count)
+        set_argument(self.tid, argument, count)
+
+    def write_one(self, name: str, address: int, count: int) -> None:
+        """Have it write one piece of memory instead, by the call of that name."""
+        exchange(self.tid, numbers()[name])
+        set_argument(self.tid, 1, address)
+        set_argument(self.tid, 2, count)
 
     def fail(self, number: int) -> None:
         """Have the call fail with this errno without being made."""

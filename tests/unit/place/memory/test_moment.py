@@ -85,6 +85,14 @@ def test_somebody_is_caught_who_ran_code_of_the_user_and_took_memory():
     assert not is_caught([seen(forked(3), pid=3, busy=[3])], ["/home/me"])
 
 
+def test_where_nobody_runs_code_of_the_user_who_took_memory_is_caught():
+    theirs = Thread(id=9, name="", frames=(Frame(file="/usr/x.py", line=1, function="recv"),))
+    assert is_caught([seen(theirs, pid=1, busy=[9])], ["/home/me"])
+    assert not is_caught([seen(theirs, pid=1)], ["/home/me"])
+    waits = seen(thread(2, ("train.py", 12, "<module>")), pid=2)
+    assert not is_caught([seen(theirs, pid=1, busy=[9]), waits], ["/home/me"])
+
+
 def test_a_stack_without_its_number_is_of_the_first_thread_where_that_has_the_gil():
     told = forked(4, ("rows.py", 8, "grow")).but(id=0, has_gil=True)
     assert is_caught([seen(told, pid=4, busy=[4])], ["/home/me"])

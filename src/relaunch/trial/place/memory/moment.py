@@ -105,9 +105,12 @@ def culprit(seen: Sequence[Seen], roots: Sequence[str]) -> tuple[Seen, Thread] |
     return max(found, key=lambda pair: likely(*pair), default=None)
 
 
-def is_caught(seen: Iterable[Seen], roots: Sequence[str]) -> bool:
-    """Tell whether somebody was met while it took memory, in code of the user."""
-    return any(_is_caught(one, thread, roots) for one in seen for thread in one.threads)
+def is_caught(seen: Sequence[Seen], roots: Sequence[str]) -> bool:
+    """Tell whether somebody was met while it took memory, in code of the user if there is any."""
+    found = [(one, thread) for one in seen for thread in one.threads]
+    if any(is_own(thread.frames, roots) for _, thread in found):
+        return any(_is_caught(one, thread, roots) for one, thread in found)
+    return any(one.grew and _ran(one, thread) for one, thread in found)
 
 
 def _is_caught(one: Seen, thread: Thread, roots: Sequence[str]) -> bool:
