@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -401,5 +402,23 @@ def test_a_real_gpu_is_free_again_however_rl_ends(world: World, torch_python: st
     process.communicate(timeout=60)
     after = real_free()
     print(f"{how}: {whole / GB:.2f} GB free before, {held / GB:.4f} held, {after / GB:.2f} after")
+    assert near(held, ASKED)
+    assert near(after, whole)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_ballast_leaves_a_real_gpu_what_was_asked_until_it_is_ended(
+    world: World, torch_python: str, how: signal.Signals
+):
+    whole = real_free()
+    with world.start(["rl", "squeeze", "hold", "--gpu-leave", "3G"], env=real_env()) as process:
+        assert process.stderr is not None
+        said = [*takewhile(lambda line: b"Ctrl-C" not in line, process.stderr)]
+        assert process.poll() is None, said
+        held = real_free()
+        process.send_signal(how)
+        process.communicate(timeout=60)
+    after = real_free()
+    print(f"{how.name}: {whole / GB:.2f} GB free before, {held / GB:.4f} held, {after / GB:.2f}")
     assert near(held, ASKED)
     assert near(after, whole)
