@@ -83,6 +83,7 @@ tiny-table: $(READY) torch
 	$(BIN)/python -m benchmarks.tiny_models --check
 
 bench-squeeze: $(READY)
+	@sh scripts/programs.sh strace:strace stress-ng:stress-ng
 	$(BIN)/python -m benchmarks.squeeze
 
 bench-hang: $(READY) torch programs

@@ -177,17 +177,17 @@ def of_stacks(run: Run) -> Table:
             ["plain", "1e9", str(2 * LIMIT), str(run.work / "note")],
         ),
         "4 forked workers": (WORKERS, ["4"]),
+        "16 forked workers": (WORKERS, ["16"]),
         "one giant allocation, 8 threads": (THREADS, ["8"]),
     }
     (run.work / "note").write_bytes(bytes(32))
     for name, (text, words) in programs.items():
         for way, env in (("cgroup v1", {}), ("watching", {"RELAUNCH_WITHOUT": "cgroup"})):
-            script = run.work / "stacks.py"
-            script.write_text(text)
-            argv = [*run.rl, "--memory", "500M", "--", sys.executable, str(script), *words]
+            argv = [*run.rl, "--memory", "500M", "--", sys.executable, "stacks.py", *words]
             told = []
             for _ in range(run.rounds):
                 project = _project(run)
+                (project / "stacks.py").write_text(text)
                 env = {**_environment(run), **env}
                 subprocess.run(argv, env=env, cwd=project, capture_output=True, check=False)
                 told.append(_reached(project))
