@@ -315,9 +315,18 @@ os.write(77, bytes(4321))
 """
 
 
-def test_a_quota_that_is_used_up_is_named(world: World, compiled: Path):
+@pytest.mark.parametrize(
+    "way",
+    [
+        ("--by", "shim"),
+        # So it stops at every call: what the filter of a program answers, no other one sees.
+        ("--by", "tracer", "--let-live"),
+    ],
+    ids=lambda way: way[1],
+)
+def test_a_quota_that_is_used_up_is_named(way: tuple[str, ...], world: World, compiled: Path):
     world.write("program.py", QUOTA)
-    words = ("--by", "shim", "--", sys.executable, "program.py")
+    words = (*way, "--", sys.executable, "program.py")
     code, hits, said = blamed(world, *words, cache=compiled)
     hit = one(hits, "EDQUOT")
     assert (code, hit["path"], hit["asked"]) == (1, f"{world.project}/mine", 4321)
@@ -519,6 +528,59 @@ def test_a_running_process_is_watched_and_goes_on_unharmed(world: World):
     (world.project / "stop").touch()
     assert program.communicate(timeout=30)[0] == b"unharmed True\n"
     assert program.returncode == 0
+
+
+FAMILY = """
+import os, time
+def attempt(name):
+    try: open("/nowhere/" + name)
+    except OSError: pass
+def child(name):
+    while not os.path.exists("stop"):
+        attempt(name); time.sleep(0.01)
+    os._exit(0)
+if os.fork() == 0:
+    if os.fork() == 0:
+        print("ready", flush=True)
+        child("grandchild")
+    child("child")
+while not (os.path.exists("more") or os.path.exists("stop")):
+    time.sleep(0.01)
+if os.fork() == 0:
+    child("later")
+while not os.path.exists("stop"):
+    time.sleep(0.01)
+"""
+
+
+def test_all_below_a_running_process_are_watched_and_those_born_later(world: World):
+    world.write("program.py", FAMILY)
+    program = world.start([sys.executable, "program.py"])
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"ready\n"
+    watcher = world.start(["rl", "blame", "--attach", str(program.pid)])
+    try:
+        read_until(watcher, b"/nowhere/child", b"/nowhere/grandchild")
+        (world.project / "more").touch()
+        read_until(watcher, b"/nowhere/later")
+    finally:
+        watcher.send_signal(signal.SIGINT)
+        watcher.communicate(timeout=30)
+        (world.project / "stop").touch()
+    assert program.communicate(timeout=30) == (b"", b"")  # until the last of them has ended
+    assert program.returncode == 0
+
+
+def read_until(process: subprocess.Popen[bytes], *words: bytes) -> bytes:
+    """Read what a process says until all words came; fails when it ends or says no more."""
+    assert process.stdout is not None
+    seen = b""
+    while not all(word in seen for word in words):
+        assert select.select([process.stdout], [], [], 30)[0], f"only this came: {seen!r}"
+        block = os.read(process.stdout.fileno(), 65536)
+        assert block, f"it ended after: {seen!r}"
+        seen += block
+    return seen
 
 
 def test_a_killed_watcher_harms_nobody(world: World):

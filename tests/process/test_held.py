@@ -9,9 +9,11 @@ import sys
 
 import pytest
 
+from relaunch.inside.forks.noted import LIBRARY, OWN
 from relaunch.inside.protocol import hooked_env
 from relaunch.proc.tree import end_marked
-from relaunch.trial.launch.held import OPEN, Gone, Held, Spec
+from relaunch.trial.launch.forks import Noted
+from relaunch.trial.launch.held import OPEN, START, Gone, Held, Spec
 
 ENDS = {
     "its last statement": "",
@@ -63,26 +65,28 @@ def forked(path, data, env, folder, *texts):
         folder=str(folder),
     )
 
-    def take():
-        poll = select.poll()
-        for fd in held.files():
-            poll.register(fd, select.POLLIN)
-        poll.poll()
-        return held.take()
-
     try:
         while not held.is_ready:
-            take()
+            take(held)
         found = []
         for text in texts:
             data.write_text(text)
             held.go()
-            while (end := take()) is None:
+            while (end := take(held)) is None:
                 pass
             found.append((os.waitstatus_to_exitcode(end.status), end.output))
         return found
     finally:
         end_marked(held.close())
+
+
+def take(held):
+    """Wait until something comes, and take it."""
+    poll = select.poll()
+    for fd in held.files():
+        poll.register(fd, select.POLLIN)
+    poll.poll()
+    return held.take()
 
 
 @pytest.mark.parametrize("way", ENDS, ids=lambda way: way.replace(" ", "-"))
@@ -146,3 +150,43 @@ def test_what_a_fork_would_not_have_is_refused(tmp_path, before, why):
     data.write_text("")
     with pytest.raises(Gone, match=why):
         forked(path, data, dict(os.environ), tmp_path, "one")
+
+
+def test_one_whose_library_imports_its_own_module_begins_anew_without_that_library(tmp_path):
+    project, lib = tmp_path / "project", tmp_path / "lib"
+    for folder in (project, lib, tmp_path / "reports"):
+        folder.mkdir()
+    (project / "own.py").write_text("")
+    (lib / "calm.py").write_text("")
+    (lib / "eager.py").write_text("import own\n")
+    (project / "program.py").write_text("import calm, eager\nprint('went on')\n")
+    modules = (
+        ("calm", LIBRARY, str(lib / "calm.py")),
+        ("eager", LIBRARY, str(lib / "eager.py")),
+        ("own", OWN, str(project / "own.py")),
+    )
+    argv = (sys.executable, "program.py")
+    noted = Noted(argv=argv, path=(str(project), str(lib)), modules=modules)
+    env = {**os.environ, "PYTHONPATH": str(lib)}
+    held = Held(
+        argv,
+        cwd=str(project),
+        env=hooked_env(env, str(tmp_path / "reports")),
+        spec=Spec(at=START, noted=noted, roots=(str(project),)),
+        folder=str(tmp_path),
+    )
+    try:
+        first, _ = held.files()
+        poll = select.poll()
+        poll.register(first, 0)  # nothing but its end: what it said lies there then as well
+        assert poll.poll(60_000), "the first one does not end"
+        assert held.take() is None
+        while not held.is_ready:
+            take(held)
+        assert held.facts["modules"] == 1, "the other library is still imported before"
+        held.go()
+        while (end := take(held)) is None:
+            pass
+        assert (end.status, end.output) == (0, b"went on\n")
+    finally:
+        end_marked(held.close())

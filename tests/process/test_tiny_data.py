@@ -506,6 +506,163 @@ def test_the_row_that_the_last_failed_trial_named_is_kept(world: World):
     assert "`row 123` of trial 1" in told["parts"][0]["why"]
 
 
+def as_jsonl(world: World) -> str:
+    world.write("big.jsonl", JSONL)
+    return "big.jsonl"
+
+
+def as_database(world: World) -> str:
+    """Write two tables, the longer one as long as the others here are."""
+    with closing(sqlite3.connect(world.project / "big.db")) as base:
+        base.execute("CREATE TABLE few (x)")
+        base.execute("CREATE TABLE many (x)")
+        base.execute("INSERT INTO few VALUES (1)")
+        base.executemany("INSERT INTO many VALUES (?)", [(n,) for n in range(len(ROWS))])
+        base.commit()
+    return "big.db"
+
+
+def as_splits(world: World) -> str:
+    saved_splits(world, {"train": ROWS, "test": ROWS[:7]})
+    return "big"
+
+
+@pytest.mark.parametrize("write", [as_jsonl, as_database, as_splits])
+def test_a_row_that_the_last_failed_trial_named_and_that_is_not_there_is_told(world: World, write):
+    path = write(world)
+    words = (path, "-n", "8", "--plain", "--keep-failing", "-o", f"s{Path(path).suffix}")
+    last = len(ROWS)
+    world.rl("--", sys.executable, "-c", f"raise ValueError('cannot read row {last}')")
+    notes = small(world, *words)["notes"]
+    assert notes == [f"not all rows at `row {last}` of trial 1 are there: the last is {last}"]
+    world.rl("--", sys.executable, "-c", f"raise ValueError('cannot read row {last + 2}')")
+    said = refused(world, *words, "--force")
+    assert f"{path} has no `row {last + 2}` of trial 2: its last row is {last}   try: " in said
+
+
+SHOP = """
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[1])
+base.execute("INSERT INTO log VALUES ('begun')")
+base.commit()
+for row, user, cents in base.execute("SELECT id, user, cents FROM orders"):
+    (name,) = base.execute("SELECT name FROM users WHERE id = ?", (user,)).fetchone()
+    if cents < 0 and name == "u7":
+        raise ValueError(f"order {row} costs less than nothing")
+for (code,) in base.execute("SELECT code FROM kinds"):
+    if code in sys.argv[2:]:
+        raise KeyError(code)
+"""
+
+
+def shop(world: World) -> None:
+    """Write a database with an order that a program cannot read, and that program."""
+    world.write("load.py", SHOP)
+    with closing(sqlite3.connect(world.project / "app.db")) as base:
+        base.executescript(
+            """
+            CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE kinds (code TEXT PRIMARY KEY) WITHOUT ROWID;
+            CREATE TABLE log (line TEXT);
+            CREATE TABLE orders (id INTEGER PRIMARY KEY, user INTEGER REFERENCES users,
+                                 cents INT, before INTEGER REFERENCES orders);
+            CREATE INDEX by_user ON orders(user);
+            """
+        )
+        base.executemany("INSERT INTO users VALUES (?, ?)", [(n, f"u{n}") for n in range(50)])
+        base.executemany("INSERT INTO kinds VALUES (?)", [(f"k{n:02}",) for n in range(40)])
+        base.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)",
+                         [(n, n % 50, -1 if n in (88, 307) else n, 5 if n == 307 else None)
+                          for n in range(600)])  # fmt: skip
+        base.commit()
+
+
+def counted(world: World, name: str) -> dict[str, int]:
+    with closing(sqlite3.connect(world.project / name)) as base:
+        return {table: base.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("orders", "users", "kinds", "log")}  # fmt: skip
+
+
+def test_the_row_of_a_database_that_makes_a_command_fail_is_kept(world: World):
+    shop(world)
+    before = (world.project / "app.db").read_bytes()
+    told = small(world, "app.db", "-n", "5", "--plain", "--keep-failing", "-o", "small.db",
+                 "--", sys.executable, "load.py", "{}")  # fmt: skip
+    assert 308 in told["picks"]
+    assert (told["total"], told["parts"][0]["count"]) == (600, 1)
+    assert "ValueError: order 307 costs less than nothing" in told["parts"][0]["why"]
+    assert "rows are those of the table orders, all others are whole" in told["notes"]
+    # The program writes to what it is given; neither the original nor what is left has that.
+    assert (world.project / "app.db").read_bytes() == before
+    assert counted(world, "small.db") == {"orders": 6, "users": 50, "kinds": 40, "log": 0}
+    assert (told["rows"], told["parts"][-1]) == (
+        6, {"count": 1, "why": "that others refer to", "kinds": []}
+    )  # fmt: skip
+    with closing(sqlite3.connect(world.project / "small.db")) as base:
+        rows = [row for (row,) in base.execute("SELECT id FROM orders ORDER BY id")]
+        assert rows == sorted([5, *(pick - 1 for pick in told["picks"])])
+        assert base.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert base.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    done = world.shell(f"{sys.executable} load.py small.db")
+    assert "ValueError: order 307 costs less than nothing" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--table", "kinds")], ids=["found", "named"])
+def test_the_table_whose_row_makes_a_command_fail_is_found_or_named(world: World, words):
+    shop(world)
+    with closing(sqlite3.connect(world.project / "app.db")) as base:
+        base.execute("UPDATE orders SET cents = 0")
+        base.commit()
+    told = small(world, "app.db", "-n", "3", "--plain", "--keep-failing", "-o", "small.db", *words,
+                 "--", sys.executable, "load.py", "{}", "k33")  # fmt: skip
+    assert 34 in told["picks"]
+    assert counted(world, "small.db") == {"orders": 600, "users": 50, "kinds": 3, "log": 0}
+
+
+def saved_splits(world: World, splits: dict[str, list[dict[str, Any]]]) -> None:
+    """Write what `DatasetDict.save_to_disk` does."""
+    for split, rows in splits.items():
+        folder = world.project / "big" / split
+        folder.mkdir(parents=True)
+        table = pa.Table.from_pylist(rows)
+        with pa.ipc.new_stream(folder / "data.arrow", table.schema) as writer:
+            writer.write_table(table, max_chunksize=50)
+        state = {"_data_files": [{"filename": "data.arrow"}], "_fingerprint": "abc"}
+        (folder / "state.json").write_text(json.dumps(state))
+        (folder / "dataset_info.json").write_text("{}")
+    (world.project / "big/dataset_dict.json").write_text(json.dumps({"splits": [*splits]}))
+
+
+SPLITS = """
+import json, pathlib, sys
+import pyarrow as pa
+top = pathlib.Path(sys.argv[1])
+for split in json.loads((top / "dataset_dict.json").read_text())["splits"]:
+    for file in json.loads((top / split / "state.json").read_text())["_data_files"]:
+        for row in pa.ipc.open_stream(top / split / file["filename"]).read_all().to_pylist():
+            if row["text"] == "":
+                raise ValueError(f"no text in {row['id']} of {split}")
+"""
+
+
+@pytest.mark.parametrize("bad", ["train", "test"])
+def test_the_row_of_a_split_that_makes_a_command_fail_is_kept(world: World, bad):
+    world.write("load.py", SPLITS)
+    full = [row for row in ROWS if row["text"]]
+    saved_splits(world, {"train": full, "test": full[100:180], bad: ROWS})
+    told = small(world, "big", "-n", "5", "--plain", "--keep-failing", "-o", "small",
+                 "--", sys.executable, "load.py", "{}")  # fmt: skip
+    assert told["parts"][0]["count"] == 1
+    assert f"ValueError: no text in 40 of {bad} of {bad}" in told["parts"][0]["why"]
+    assert (told["rows"], told["total"]) == (10, 300 + (80 if bad == "train" else 299))
+    assert (41 if bad == "train" else 299 + 41) in told["picks"]
+    for split in ("train", "test"):
+        (file,) = (world.project / "small" / split).glob("*.arrow")
+        assert read(str(file)).num_rows == 5
+    done = world.shell(f"{sys.executable} load.py small")
+    assert f"ValueError: no text in 40 of {bad}" in done.stderr
+
+
 def test_images_and_lists_in_columns_become_small_and_the_schema_stays(world: World):
     table = pa.table(
         {

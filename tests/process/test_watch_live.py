@@ -51,6 +51,28 @@ def test_trees_are_drawn_at_80_columns_sorted_and_with_charts(world, tmux):
     assert_terminal_is_as_before(tmux)
 
 
+def test_while_it_is_paused_nothing_but_the_last_line_changes(world, tmux):
+    with (
+        Holder(world, mib=96, name="big_it.py"),
+        Holder(world, mib=24, name="tiny_it.py") as small,
+    ):
+        tmux.type("rl watch '_it.py' --every 200ms", "Enter")
+        tmux.wait("2 trees", "big_it.py", "tiny_it.py", "memory")
+        tmux.type("p")
+        before = tmux.wait("PAUSED", "sort: rss GB").splitlines()
+        small.let_go()
+        tmux.type("s")
+        tmux.wait("PAUSED", "sort: pss GB")
+        # It looks again before it takes another key: what it draws then is after the end.
+        tmux.type("s")
+        shown = tmux.wait("PAUSED", "sort: peak").splitlines()
+        assert shown[:-1] == before[:-1]
+        assert shown[0].startswith("rl watch _it.py   2 trees, 2 processes")
+        tmux.type("p")
+        tmux.wait("1 tree, 1 process", without="PAUSED")
+        tmux.type("q")
+
+
 def assert_terminal_is_as_before(tmux: Tmux) -> None:
     tmux.type("clear; stty -a | tr ' ;' '\\n\\n' | grep -E '^-?(icanon|echo)$' | tr '\\n' ' '",
               "Enter")  # fmt: skip

@@ -24,7 +24,7 @@ from relaunch.tiny.data.files import (
     replacing,
 )
 from relaunch.tiny.data.formats import find_format, open_source
-from relaunch.tiny.data.request import Taken
+from relaunch.tiny.data.request import Part, Taken
 from relaunch.tiny.data.smaller import smaller
 from relaunch.trial.signature.match import Verdict, verdict
 from relaunch.trial.signature.read import identify
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from relaunch.outcome import Signature
+    from relaunch.tiny.data.databases import Database
     from relaunch.tiny.data.request import Request, Tell
     from relaunch.tiny.data.source import Source
 
@@ -58,13 +59,13 @@ def extract_failing(
         said = f"the command names neither {_MARK} nor {request.path}"
         raise TinyError(said, hint=f"rl tiny data {request.path} --keep-failing -- CMD {_MARK}")
     found = find_format(request.path, format)
-    if found.format in ("sqlite", "datasets"):
-        raise TinyError(f"--keep-failing does not know {found.format}", hint="without it")
     check_out(request.out, forced=request.is_forced, unlike=request.path)
     check_name(request.out, found)
 
     def opened() -> Source:
-        return open_source(request.path, found.format, has_header=request.has_header)
+        return open_source(
+            request.path, found.format, has_header=request.has_header, table=request.table
+        )
 
     small = smaller(opened(), request) if request.images or request.arrays else None
     folder = tempfile.mkdtemp(prefix="rl-tiny-")
@@ -98,12 +99,15 @@ class _Hunt:
     def extract(self, note: str) -> Taken:
         """Find what fails, and take it with others."""
         request, source = self._request, self._source
-        outcome = self._run(request.path)
+        base = _database(source)
+        outcome = self._run(request.path) if base is None else self._run_copy(base)
         if verdict(outcome, None) is not Verdict.SAME:
             said = "cannot be started" if outcome.exit_code in (126, 127) else "does not fail"
             shown = " ".join(self._filled(request.path))
             raise TinyError(f"`{shown}` {said}, with all rows", hint=f"rl -- {shown}")
         self._hunted = outcome.signature
+        if base is not None and not request.table:
+            self._choose_table(base)
         total = sum(batch.count for batch in source.batches(None, []))
         window = self._window(total)
         if self._tell is not None:
@@ -113,14 +117,34 @@ class _Hunt:
         request = request.but(rows=rows, keep=tuple(window), keep_why=why)
         chosen = choose(source, request)
         picks, why_so = self._put(chosen.picks, tuple(window))
-        parts = chosen.parts if picks == chosen.picks else chosen.parts[:1]
+        parts = chosen.parts if picks == chosen.picks else (Part(count=len(window), why=why),)
         said = f"{request.out} fails as {request.path} does ({self._runs} runs)"
-        notes = [one for one in (note, *chosen.notes, *why_so, said) if one]
+        notes = [one for one in (note, *_of_tables(base), *chosen.notes, *why_so, said) if one]
+        added = base.added if base is not None else 0
+        if added:
+            parts = (*parts, Part(count=added, why="that others refer to"))
         return Taken(
-            format=source.format, rows=len(picks), total=total, parts=parts, out=request.out,
-            bytes_before=size_of(request.path), bytes_after=size_of(request.out),
+            format=source.format, rows=len(picks) + added, total=total, parts=parts,
+            out=request.out, bytes_before=size_of(request.path), bytes_after=size_of(request.out),
             notes=tuple(notes), picks=picks,
         )  # fmt: skip
+
+    def _run_copy(self, base: Database) -> Outcome:
+        """Run it with all rows; a program may write to a database, and the original stays."""
+        path = os.path.join(self._folder, f"all-{self._name()}")
+        base.copy(path)
+        try:
+            return self._run(path)
+        finally:
+            _remove(path)
+
+    def _choose_table(self, base: Database) -> None:
+        """Search in the largest table without whose rows it does not fail as it does."""
+        for name in base.by_size:
+            base.table = name
+            if not self._fails(()):
+                return
+        base.table = base.by_size[0]
 
     def _put(
         self, picks: tuple[int, ...], window: tuple[int, ...]
@@ -141,7 +165,8 @@ class _Hunt:
                 with replacing(
                     request.out, forced=request.is_forced, unlike=request.path
                 ) as temporary:
-                    shutil.move(path, temporary)
+                    # Once more: the program may have written to the one that it was given.
+                    source.write(rows, temporary, packing_named(request.out), None)
                 return rows, notes
             _remove(path)
         said = f"no rows fail as before in a file named {self._request.out}"
@@ -190,6 +215,23 @@ class _Hunt:
         return Outcome(exit_code=code, signal=signal, signature=signature)
 
 
+def _database(source: Source) -> Database | None:
+    """Return a source as the database that it is, if it is."""
+    if source.format != "sqlite":
+        return None
+    from relaunch.tiny.data.databases import Database
+
+    return source if isinstance(source, Database) else None
+
+
+def _of_tables(base: Database | None) -> list[str]:
+    """Say which table the rows are of."""
+    if base is None:
+        return []
+    others = ", all others are whole" if len(base.by_size) > 1 else ""
+    return [*base.notes, f"rows are those of the table {base.table}{others}"]
+
+
 def _remove(path: str) -> None:
     shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
@@ -236,6 +278,8 @@ def _of_the_last_trial(request: Request, format: str, tell: Tell | None) -> Take
         word, number = named[-1]
         at = int(number)
         keep = tuple(row for row in (at - 1, at, at - 2) if row >= 0)
-        why = f"at `{word} {at}` of trial {trial_id}, counted from 0 or 1, and one before"
-        return extract(request.but(keep=keep, keep_why=why), format=format, tell=tell)
+        name = f"`{word} {at}` of trial {trial_id}"
+        why = f"at {name}, counted from 0 or 1, and one before"
+        request = request.but(keep=keep, keep_why=why, keep_name=name)
+        return extract(request, format=format, tell=tell)
     raise TinyError("no trial has failed here", hint=hint)

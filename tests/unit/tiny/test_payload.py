@@ -20,7 +20,7 @@ from relaunch.errors import TinyError
 from relaunch.inside.payload.dtypes import DTYPES, dtype_of
 from relaunch.inside.payload.offered import resembling
 from relaunch.inside.payload.spec import read_spec
-from relaunch.inside.payload.values import Array, Coded, made, sentinel_bytes
+from relaunch.inside.payload.values import STRINGS, Array, Coded, made, sentinel_bytes
 from relaunch.tiny.payloads.files import as_file, read_like
 from relaunch.tiny.payloads.npy import cut, write_npy
 
@@ -168,6 +168,12 @@ def test_what_is_no_array_stays_but_for_odd_texts():
     assert same == ["text", 3]
     assert odd[0] != "text"
     assert odd[1] == 3
+
+
+def test_there_are_odd_texts_for_however_many():
+    many = 1000 * len(STRINGS) + 2
+    odd = resembling({"texts": ["text"] * many}, "adversarial")["texts"]
+    assert (len(odd), odd[-2:]) == (many, list(STRINGS[:2]))
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 An order is a letter, the length of what follows, and that: `F` forks, with the words of the command
 where they change, or with a schedule of its threads; `K` ends what runs. Answers are made likewise:
-`R` ready, `N` cannot be held, `E` ended, with its status. It ends when its parent does, and a fork
-when it does.
+`R` ready, `N` cannot be held, `U` not with these libraries, which import what only the program may,
+`E` ended, with its status. It ends when its parent does, and a fork when it does.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from itertools import cycle
 
 from relaunch.inside.payload.dtypes import dtype_of
 from relaunch.inside.payload.spec import DEFAULT, read_spec
@@ -94,7 +95,7 @@ def resembling(
     turned: Callable[[Array, Any], Any] | None = None,
 ) -> Any:
     """Return the same structure with other values; what is no array stays, but for odd texts."""
-    texts = iter(STRINGS * 1000)
+    texts = cycle(STRINGS)
     number = seed
 
     def visit(value: Any) -> Any:

@@ -428,7 +428,7 @@ class DataSet(Ipc):
 
     def __init__(self, path: str) -> None:
         """Read which files it has."""
-        self._state = _json_of(os.path.join(path, "state.json"))
+        self._state = json_of(os.path.join(path, "state.json"))
         if self._state.get("_indices_data_files") or self._state.get("_indices_files"):
             said = f"{path} has rows chosen by an index, not written out"
             raise TinyError(said, hint="dataset.flatten_indices().save_to_disk(...)")
@@ -456,7 +456,7 @@ class DataSet(Ipc):
             with open(os.path.join(to, name), "rb") as file:
                 state["_fingerprint"] = file_digest(file, "md5").hexdigest()[:16]
         _put_json(os.path.join(to, "state.json"), state)
-        info = _json_of(os.path.join(self.path, "dataset_info.json"))
+        info = json_of(os.path.join(self.path, "dataset_info.json"))
         for split in (info.get("splits") or {}).values():
             split["num_examples"] = counted
             split["num_bytes"] = os.path.getsize(os.path.join(to, name))
@@ -464,7 +464,8 @@ class DataSet(Ipc):
         _put_json(os.path.join(to, "dataset_info.json"), info)
 
 
-def _json_of(path: str) -> dict[str, Any]:
+def json_of(path: str) -> dict[str, Any]:
+    """Read one of the files that say what a data set is."""
     try:
         with open(path, encoding="utf-8") as file:
             return dict(json.load(file))

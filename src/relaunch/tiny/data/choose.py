@@ -295,7 +295,7 @@ class Choice:
     ) -> Chosen:
         """Return it all: what was named, what fails, what is special, and the others."""
         request = self._request
-        self.fill([row for row in request.keep if row < self._total], request.keep_why)
+        self._keep()
         if request.failing_when:
             rows, seen = failing
             if not seen:
@@ -307,6 +307,12 @@ class Choice:
         return Chosen(picks=tuple(sorted(self.picks)), parts=self._in_order(),
                       total=self._total if self._is_whole else None,
                       notes=tuple(self._notes))  # fmt: skip
+
+    def _keep(self) -> None:
+        """Take the rows that were named, and say where these are not all there."""
+        there, notes = kept(self._request, self._total)
+        self.fill(there, self._request.keep_why)
+        self._notes += notes
 
     def _take_special(self, special: Sequence[tuple[str, int]]) -> None:
         """Take rows with special values, up to half of what there is room for."""
@@ -332,6 +338,18 @@ class Choice:
     def _in_order(self) -> tuple[Part, ...]:
         special = [part for part in self._parts if part.kinds]
         return (*(part for part in self._parts if not part.kinds), *special)
+
+
+def kept(request: Request, *totals: int) -> tuple[tuple[int, ...], list[str]]:
+    """Return the rows that were named and are there, of several in the longest; says if not all."""
+    last = max(totals, default=0)
+    there = tuple(row for row in request.keep if row < last)
+    if len(there) == len(request.keep):
+        return there, []
+    if not there:
+        said = f"{request.path} has no {request.keep_name}: its last row is {last:,}"
+        raise TinyError(said, hint=f"rl tiny data {request.path} --keep-failing -- CMD {{}}")
+    return there, [f"not all rows at {request.keep_name} are there: the last is {last:,}"]
 
 
 def share_out(counts: Mapping[Any, int], rows: int) -> dict[Any, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing, contextmanager
 
 from relaunch.errors import TinyError
 from relaunch.record import Record
-from relaunch.tiny.data.choose import Choosing
+from relaunch.tiny.data.choose import Choosing, kept
 from relaunch.tiny.data.files import on_each, replacing
 from relaunch.tiny.data.request import Part, Taken
 from relaunch.tiny.data.schemas import schema_of
@@ -16,7 +17,7 @@ from relaunch.tiny.data.special import ABSENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
     from relaunch.tiny.data.request import Request, Tell
@@ -80,35 +81,90 @@ class RowBatch:
             watch.column(name, list(values), at)
 
 
+class Database:
+    """One table of a database, row by row; what is written has all other tables whole."""
+
+    format = "sqlite"
+    noun = "row"
+    of_text = False
+
+    def __init__(self, path: str, table: str = "") -> None:
+        """Read which tables there are; the largest is meant, unless one is named."""
+        self.path = path
+        self.notes: list[str] = []
+        self.added = 0
+        """How many rows were written besides, because chosen ones refer to them."""
+        with _reading(path) as old:
+            self._tables = _tables_for(old, path, table, self.notes)
+        self.by_size = sorted(self._tables, key=lambda name: -self._tables[name].rows)
+        self.table = table or self.by_size[0]
+
+    def batches(self, tell: Tell | None, keys: Sequence[str] | None) -> Iterator[RowBatch]:
+        """Go through all rows of that table."""
+        with _reading(self.path) as old:
+            yield from _batches(old, self._tables[self.table])
+
+    def copy(self, to: str) -> None:
+        """Write all of it, for a program that may change it."""
+        with _reading(self.path, os.path.dirname(to)) as old, closing(sqlite3.connect(to)) as new:
+            old.backup(new)
+
+    def write(self, picks: Sequence[int], to: str, packing: str, tell: Tell | None) -> None:
+        """Write the chosen rows, what they refer to, and all rows of other tables."""
+        with (
+            _reading(self.path, os.path.dirname(to)) as old,
+            _writing(old, to, self._tables) as new,
+        ):
+            for table in self._tables.values():
+                is_it = table.name == self.table
+                _copy_rows(old, new, table, set(picks) if is_it else range(table.rows))
+            self.added = _close(old, new, self._tables)
+            _finish(old, new, self._tables)
+
+
 def extract_database(request: Request, tell: Tell | None) -> Taken:
     """Write a small database of some rows of a big one."""
     with_notes: list[str] = []
-    old = _open(request.path)
-    try:
-        tables = _tables(old, with_notes)
-        if request.table and request.table not in tables:
-            there = ", ".join(tables)
-            said = f"{request.path} has no table `{request.table}`: {there}"
-            raise TinyError(said, hint=f"--table {next(iter(tables), 'NAME')}")
-        if not tables or not any(table.rows for table in tables.values()):
-            raise TinyError(f"{request.path} has no rows", hint=f"sqlite3 {request.path} .tables")
+    with _reading(request.path, request.out) as old:
+        tables = _tables_for(old, request.path, request.table, with_notes)
+        wanted = [request.table] if request.table else list(tables)
+        with_notes += kept(request, *(tables[name].rows for name in wanted))[1]
         with replacing(request.out, forced=request.is_forced, unlike=request.path) as temporary:
             parts, rows = _fill(old, temporary, tables, request, tell, with_notes)
-    except sqlite3.Error as error:
-        if "full" in str(error) or "disk I/O" in str(error):
-            folder = os.path.dirname(os.path.abspath(request.out))
-            said = f"{request.out} could not be written: {error}; nothing was left"
-            raise TinyError(said, hint=f"df -h {folder}") from None
-        raise TinyError(
-            f"{request.path}: {error}", hint=f"sqlite3 {request.path} .schema"
-        ) from None
-    finally:
-        old.close()
     return Taken(
         format="sqlite", rows=rows, total=sum(table.rows for table in tables.values()),
         parts=tuple(parts), out=request.out, bytes_before=os.path.getsize(request.path),
         bytes_after=os.path.getsize(request.out), notes=tuple(with_notes),
     )  # fmt: skip
+
+
+def _tables_for(
+    old: sqlite3.Connection, path: str, wanted: str, notes: list[str]
+) -> dict[str, Table]:
+    """Return all tables; TinyError where there is no row, or not the table that was named."""
+    tables = _tables(old, notes)
+    if wanted and wanted not in tables:
+        said = f"{path} has no table `{wanted}`: {', '.join(tables)}"
+        raise TinyError(said, hint=f"--table {next(iter(tables), 'NAME')}")
+    if not tables or not any(table.rows for table in tables.values()):
+        raise TinyError(f"{path} has no rows", hint=f"sqlite3 {path} .tables")
+    return tables
+
+
+@contextmanager
+def _reading(path: str, out: str = "") -> Iterator[sqlite3.Connection]:
+    """Open a database; says in one line what SQLite has against it, or against what is written."""
+    old = _open(path)
+    try:
+        yield old
+    except sqlite3.Error as error:
+        if out and ("full" in str(error) or "disk I/O" in str(error)):
+            folder = out if os.path.isdir(out) else os.path.dirname(os.path.abspath(out))
+            said = f"{out} could not be written: {error}; nothing was left"
+            raise TinyError(said, hint=f"df -h {folder}") from None
+        raise TinyError(f"{path}: {error}", hint=f"sqlite3 {path} .schema") from None
+    finally:
+        old.close()
 
 
 def _open(path: str) -> sqlite3.Connection:
@@ -185,14 +241,11 @@ def _links(old: sqlite3.Connection, name: str, tables: dict[str, Table]) -> tupl
     return tuple(found)
 
 
-def _fill(
-    old: sqlite3.Connection,
-    to: str,
-    tables: dict[str, Table],
-    request: Request,
-    tell: Tell | None,
-    notes: list[str],
-) -> tuple[list[Part], int]:
+@contextmanager
+def _writing(
+    old: sqlite3.Connection, to: str, tables: dict[str, Table]
+) -> Iterator[sqlite3.Connection]:
+    """Make a database with the same tables, as yet without rows."""
     new = sqlite3.connect(to, isolation_level=None)
     try:
         for pragma in ("page_size", "encoding", "auto_vacuum", "user_version", "application_id"):
@@ -205,6 +258,21 @@ def _fill(
         new.execute("BEGIN")
         for table in tables.values():
             new.execute(table.sql)
+        yield new
+        new.execute("COMMIT")
+    finally:
+        new.close()
+
+
+def _fill(
+    old: sqlite3.Connection,
+    to: str,
+    tables: dict[str, Table],
+    request: Request,
+    tell: Tell | None,
+    notes: list[str],
+) -> tuple[list[Part], int]:
+    with _writing(old, to, tables) as new:
         parts = []
         wanted = [request.table] if request.table else list(tables)
         for number, name in enumerate(wanted):
@@ -216,14 +284,11 @@ def _fill(
         if closed:
             parts.append(Part(count=closed, why="that others refer to"))
         _finish(old, new, tables)
-        new.execute("COMMIT")
         broken = len(new.execute("PRAGMA foreign_key_check").fetchall())
         if broken:
             notes.append(f"{broken:,} rows refer to rows that are not in the original either")
         counts = [new.execute(f"SELECT count(*) FROM {q(name)}").fetchone()[0] for name in tables]
         return parts, sum(counts)
-    finally:
-        new.close()
 
 
 def _take(
@@ -242,17 +307,15 @@ def _take(
         from relaunch.tiny.data.request import How
 
         asked = request.but(how=How.RANDOM, key="")
-    choosing = Choosing(asked.but(around=min(asked.around, table.rows)))
+    keep = tuple(row for row in request.keep if row < table.rows)
+    choosing = Choosing(asked.but(around=min(asked.around, table.rows), keep=keep))
     for batch in _batches(old, table):
         choosing.see(batch)
         if choosing.is_done:
             break
     chosen = choosing.choose()
     wanted = set(chosen.picks)
-    order = ", ".join(table.key)
-    names = ", ".join(map(q, table.columns))
-    hidden = table.key if table.key[0] in ("rowid", "_rowid_", "oid") else ()
-    _copy_rows(old, new, table, hidden, names, order, wanted)
+    _copy_rows(old, new, table, wanted)
     notes += [f"{table.name}: {note}" for note in chosen.notes]
     hows = ", ".join(f"{part.count} {part.why}" for part in chosen.parts)
     kinds = tuple(kind for part in chosen.parts for kind in part.kinds)
@@ -262,10 +325,11 @@ def _take(
 
 
 def _copy_rows(
-    old: sqlite3.Connection, new: sqlite3.Connection, table: Table, hidden: tuple[str, ...],
-    names: str, order: str, wanted: set[int],
-) -> None:  # fmt: skip
-    columns = ", ".join([*hidden, names])
+    old: sqlite3.Connection, new: sqlite3.Connection, table: Table, wanted: Collection[int]
+) -> None:
+    order = ", ".join(table.key)
+    hidden = table.key if table.key[0] in ("rowid", "_rowid_", "oid") else ()
+    columns = ", ".join([*hidden, *map(q, table.columns)])
     marks = ", ".join("?" * (len(hidden) + len(table.columns)))
     put = f"INSERT INTO {q(table.name)} ({columns}) VALUES ({marks})"
     rows = old.execute(f"SELECT {columns} FROM {q(table.name)} ORDER BY {order}")

@@ -147,7 +147,7 @@ def _folder(path: str) -> Found:
     return Found(format="folder")
 
 
-def open_source(path: str, format: str, *, has_header: bool = True) -> Source:
+def open_source(path: str, format: str, *, has_header: bool = True, table: str = "") -> Source:
     """Return what reads and writes that format."""
     if format in _LINES:
         from relaunch.tiny.data.lines import Lines
@@ -161,6 +161,14 @@ def open_source(path: str, format: str, *, has_header: bool = True) -> Source:
         from relaunch.tiny.data.arrows import open_arrow
 
         return open_arrow(path, format)
+    if format == "datasets":
+        from relaunch.tiny.data.splits import Splits
+
+        return Splits(path)
+    if format == "sqlite":
+        from relaunch.tiny.data.databases import Database
+
+        return Database(path, table)
     if format == "tar":
         from relaunch.tiny.data.tars import Tar
 

@@ -43,6 +43,8 @@ class Request(Record):
     keep: tuple[int, ...] = ()
     """Rows that are kept in any case, the first being 0."""
     keep_why: str = ""
+    keep_name: str = ""
+    """What somebody else called these rows."""
     is_plain: bool = False
     """No rows are reserved for special values."""
     is_forced: bool = False

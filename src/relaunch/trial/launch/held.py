@@ -180,6 +180,8 @@ class Held:
             if kind == "E":
                 return self._ended(data)
             self._told_of(kind, data)
+            if kind == "U":
+                return None  # it began anew: who is gone is the one before
         if is_gone:
             raise Gone("the program does not open it" if not self.is_ready else "it ended")
         return None
