@@ -32,7 +32,7 @@ _RUNS, _NO_STOP = -1, -2
 """In no call; not at its stop yet."""
 _ALLOCATING = {_RUNS, _NO_STOP, *_numbers("mmap", "brk", "munmap", "mprotect", "madvise", "mremap")}
 """Who waits for nobody: it is in no such call, or it still runs."""
-_STOP_S = 0.05
+_STOP_S, _LOOK_S = 0.05, 0.0002
 
 
 def be_ready() -> None:
@@ -67,10 +67,8 @@ def _stop(pid: int) -> None:
 
 def stop_first(pid: int) -> None:
     """Stop a process and wait until it is, but not long: it may wait for the kernel."""
-    send(pid, _signal.SIGSTOP)
-    deadline = time.monotonic() + _STOP_S
-    while not is_stopped(pid) and time.monotonic() < deadline:
-        pass
+    _stop(pid)
+    wait_stopped([pid], _STOP_S)
 
 
 def resume(pids: Iterable[int]) -> None:
@@ -133,7 +131,7 @@ def wait_stopped(pids: Iterable[int], seconds: float) -> bool:
     while not all(map(is_stopped, pids)):
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.0005)
+        time.sleep(_LOOK_S)  # we go before all others, and they need a core to get there
     return True
 
 
