@@ -167,6 +167,7 @@ class Hunt:
         for _ in range(self.tries):
             note = f"as small as it can be, of #{self.trial}"
             outcome, trial = self._run_trial(small, note, stdin)
+            results.write(parts)  # the program may write to what it reads
             if outcome.interrupted:
                 raise Stopped(searches.INTERRUPTED)
             if self.is_same(outcome):

@@ -180,6 +180,8 @@ class Shrink:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self.results.note(folder)
         places = self._subject.places(folder, self.request.jobs + 1)
+        for place in places:
+            place.seen = self._subject.seen
         redact = self.project.settings.record.redact
         self.crew = Crew(places, redact, self.project.home.project)
         self.asking = Asking(
