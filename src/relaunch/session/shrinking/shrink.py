@@ -275,6 +275,7 @@ class Shrink:
             if not is_taken:
                 check_room(ran.outcome, self.hunt.hunted, self.request.recipe.cwd, self.book.path)
             asked.fresh += is_taken and not ran.forked
+            asked.last = ran if is_taken else asked.last
             if not is_taken:
                 asked.left -= 1
                 if asked.left > 0:
@@ -286,9 +287,10 @@ class Shrink:
         is_refuted = asked.is_confirming and not is_taken and not ran.job.guard
         if is_refuted and self.confirming.refuted(asked):
             self._tell_way()
-        if is_taken and not ran.job.guard:
+        if is_taken and asked.last is not None:
+            ran = asked.last
             self._gains.fails_so(asked.attempt, ran.outcome)
-        self._answer(asked, is_taken, forked=ran.forked and not ran.job.guard)
+        self._answer(asked, is_taken, forked=ran.forked)
 
     def _next_question(self, asked: Asked) -> Job | None:
         """Return what has to be run before an attempt may be taken, if anything."""
