@@ -116,6 +116,7 @@ class Shrink:
             "hunted": self.hunt.kept(),
         }
         self.book = take_up(project.home.journal, lambda: start, resume)
+        self.hunt.book = self.book
         self.answers = Answers(self.book.path)
         self._before = len(self.answers.known)
         self.engine = Shrinking(self.original, known=self.answers.known)
