@@ -78,6 +78,8 @@ class Hunt:
         )
         self._inputs: tuple[str, ...] = ()
         """Files that are read besides those that a person named."""
+        self._failed = "once"
+        """How often that was seen, in a word."""
         self._looks = 0
         self._passed: list[Outcome] = []
         """First runs that passed, with all of it."""
@@ -222,7 +224,7 @@ class Hunt:
         if not self._request.memory_bytes and self._request.recipe.elsewhere is None:
             most = max(_LEAST_MEMORY, _MEMORY_TIMES * ran.peak_bytes)
             self.limit = self.limit.but(memory_bytes=most)
-        self.seconds = ran.seconds
+        self.seconds, self._failed = ran.seconds, "before"
         assert self.hunted is not None
         self._tell(
             Hunting(failure=self.hunted, seconds=self.seconds, rate=self.rate, tries=self.tries)
@@ -276,7 +278,7 @@ class Hunt:
         others = [one for one in seen if one.signature is not None]
         if not others:
             raise UsageError(
-                f"it failed once, and in none of {len(seen)} runs since: {self._title}",
+                f"it failed {self._failed}, and in none of {len(seen)} runs since: {self._title}",
                 hint=f"rl show {self.trial}",
             )
         last = others[-1]

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 
-from relaunch.errors import JournalError
+from relaunch.errors import JournalError, UsageError
 from relaunch.journal import searches
 from relaunch.proc.interrupts import Interrupts
 from relaunch.search.shrink.shrinking import Shrinking
@@ -148,6 +148,12 @@ class Shrink:
                 except OSError as error:
                     stopped = problem = unwritten(error)
                     remedy = what_helps(error)
+                    self._keep_answers()
+                except UsageError as refused:
+                    if not self._loop_began:
+                        raise
+                    stopped = problem = refused.message
+                    remedy = refused.hint
                     self._keep_answers()
                 finally:
                     self.crew.close()
