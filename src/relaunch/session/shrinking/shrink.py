@@ -380,14 +380,15 @@ class Shrink:
     def _found(self, parts: Parts, stopped: str) -> Found:
         assert self.hunt.hunted is not None
         recipe = with_parts(self.request.recipe, parts, self.request.changing)
-        small = self.results.command(recipe) if self.confirming.steps else recipe
+        is_smaller = parts is not self.original
+        small = self.results.command(recipe) if is_smaller else recipe
         stdin = self.request.files[0] if self.request.stdin else ""
         seconds = self._loop_s or (time.monotonic() - self._loop_began if self._loop_began else 0.0)
         return Found(
             failure=self.hunt.hunted,
             parts=self.results.written(parts),
             command=(small or recipe).argv,
-            stdin=self.results.paths[stdin] if stdin and self.confirming.steps else stdin,
+            stdin=self.results.paths[stdin] if stdin and is_smaller else stdin,
             env=self._shown_env(parts),
             in_place=small is None,
             attempts=self._attempts,
