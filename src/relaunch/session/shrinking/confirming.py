@@ -182,6 +182,8 @@ class Confirming:
         self._passed += 1
         if self._to_check or self._checking is not None or self._passed < 1 << self._checked:
             return
+        if self._hunt.tries > 1:  # it may be chance, and not the fork
+            return
         spent_s = time.monotonic() - self._began
         if self._checked * self._hunt.seconds <= _CHECKED * spent_s:
             self._to_check.append(attempt)
