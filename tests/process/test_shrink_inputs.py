@@ -69,3 +69,11 @@ def test_a_file_that_the_program_removes_from_a_folder_is_there_in_the_next_run(
     assert [one.name for one in small.iterdir()] == ["b.txt"]
     assert (small / "b.txt").read_text() == "bad"
     assert found["rate"] is None
+
+
+def test_a_bundle_is_sent_with_the_input_that_fails_and_not_with_what_its_run_left(world):
+    world.write("load.py", TAKES.replace("WHEN", "True"))
+    world.write("data.txt", f"{LINES}bad\n")
+    words = ("--bundle", "repro", "--", PYTHON, "load.py", "data.txt")
+    assert shrunk(world, "data.txt", *words)["bundle_fails"] is True
+    assert (world.project / "repro" / "data.txt").read_text() == "bad"

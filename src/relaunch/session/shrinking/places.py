@@ -126,10 +126,10 @@ class Place:
 
     @staticmethod
     def _clear(path: str) -> None:
-        if os.path.islink(path) or os.path.isfile(path):
-            os.unlink(path)
-        elif os.path.isdir(path):
+        if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.unlink(path)
 
     def recipe_for(self, parts: Parts) -> Recipe:
         """Return what to run, with the words and variables of these parts."""

@@ -353,7 +353,8 @@ class Shrink:
         self.tell(Doing(text="runs the bundle, as somebody else would"))
         redact = self.project.settings.record.redact
         secrets = forms(facts.secret_values({**os.environ, **env}, redact))
-        sending = Sending(self.hunt, os.path.join(self.book.path, SCRATCH), secrets)
+        scratch = os.path.join(self.book.path, SCRATCH)
+        sending = Sending(self.hunt, scratch, secrets, bundle.put_inputs)
         try:
             self._is_bundle_good = sending.fails(run)
             missing = {} if self._is_bundle_good or ENV in parts else sending.missing(run, env)
