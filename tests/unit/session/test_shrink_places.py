@@ -58,3 +58,35 @@ def test_what_an_attempt_wrote_to_is_copied_anew(two):
         file.write("more")
     second.put(parts)
     assert there(second).read_text() == TEXT
+
+
+def test_what_an_attempt_wrote_to_is_written_anew_for_the_next_one_also_in_the_same_moment(two):
+    first, _, parts = two
+    less = {"input.txt": read_bytes(b"a line", "input.txt")}
+    for wanted, text in ((parts, TEXT), (less, "a line")):
+        first.put(wanted)
+        moment = there(first).stat().st_ctime_ns
+        with there(first).open("r+") as file:
+            file.write("A")  # as large as it was
+        os.utime(there(first), ns=(moment, moment))  # as by a clock that has stood still
+        first.put(wanted)
+        assert there(first).read_text() == text
+
+
+def test_what_nothing_wrote_to_is_not_written_anew(two):
+    first, _, parts = two
+    first.put(parts)
+    number = there(first).stat().st_ino
+    there(first).rename(f"{there(first)}.kept")  # so that no new one can have its number
+    os.link(f"{there(first)}.kept", there(first))
+    first.put(parts)
+    assert there(first).stat().st_ino == number
+
+
+def test_what_the_program_did_to_the_file_of_the_person_is_in_no_place(two, tmp_path):
+    first, _, parts = two
+    given = tmp_path / "input.txt"
+    first.seen = {"input.txt": places.look_of(str(given))}
+    given.write_text("other")
+    first.put(parts)
+    assert there(first).read_text() == TEXT

@@ -39,6 +39,8 @@ class Asked:
         self.fresh = 0
         """So often it failed the same way in a process of its own."""
         self.guards = 0
+        self.last: Ran | None = None
+        """The last run of the command that failed the same way; guards may come after it."""
         self.seconds = 0.0
 
 

@@ -81,8 +81,8 @@ class Bundle:
         """
         os.makedirs(self.folder, exist_ok=True)
         paths = {file: self._inside(os.path.join(recipe.cwd, file)) for file in inputs}
-        for file, small in inputs.items():
-            self._copy(os.path.join(recipe.cwd, small), paths[file])
+        self._inputs = [(os.path.join(recipe.cwd, inputs[file]), paths[file]) for file in inputs]
+        self.put_inputs()
         for path in {*self._sources(recipe)} - {os.path.join(recipe.cwd, one) for one in inputs}:
             self._copy(path, self._inside(path))
         argv = filled(recipe, {}, paths).argv
@@ -102,6 +102,12 @@ class Bundle:
             python["PYTHON"] = os.path.join(recipe.cwd, first) if os.sep in first else first
         run = recipe.but(argv=("sh", "run.sh"), cwd=self.folder, config_set="")
         return run.but(env=python)
+
+    def put_inputs(self) -> None:
+        """Have the small files in it, also after it was run: the program may write to them."""
+        for source, inner in self._inputs:
+            shutil.rmtree(os.path.join(self.folder, inner), ignore_errors=True)
+            self._copy(source, inner)
 
     def export(self, env: Mapping[str, str]) -> None:
         """Say how to run what was written, with these variables; OSError if that cannot be."""

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 _CONFIRM_S = 1.0
 """So long after a gain it is confirmed and written, though it is not half yet."""
-_CHECKS = 1
-"""So many attempts that do not fail in a fork are looked at once more, in a fresh process."""
+_CHECKED = 0.1
+"""Attempts that do not fail in a fork are looked at once more, in a fresh process: the first, the
+second, the fourth and so on, as far as that takes no greater share of the time. The first alone
+says little: it has nothing left that could fail."""
 _EDGES = 3
 _TAKEN = 3
 """So often it must before it is taken, once something did fail only now and then; and more often
@@ -75,7 +77,7 @@ class Confirming:
         """So many accepted steps hold."""
         self._sure = -1
         """So many hold each time."""
-        self._edges = self._refuted = self._checked = 0
+        self._edges = self._refuted = self._passed = self._checked = 0
         self._confirming: tuple[Job, int] | None = None
         self._checking: Job | None = None
         self._to_check: list[Attempt] = []
@@ -86,7 +88,7 @@ class Confirming:
         """It may be that all of it does not always fail."""
         self._before: Parts | None = None
         """What held before the search began anew."""
-        self._written_at = time.monotonic()
+        self._began = self._written_at = time.monotonic()
 
     @property
     def parts(self) -> Parts:
@@ -176,18 +178,30 @@ class Confirming:
         return True
 
     def passed_in_fork(self, attempt: Attempt) -> None:
-        """Have the first attempts that do not fail in a fork looked at once more."""
-        if self._checked + len(self._to_check) < _CHECKS:
+        """Have some of the attempts that do not fail in a fork looked at once more."""
+        self._passed += 1
+        if self._to_check or self._checking is not None or self._passed < 1 << self._checked:
+            return
+        if self._hunt.tries > 1:  # it may be chance, and not the fork
+            return
+        spent_s = time.monotonic() - self._began
+        if self._checked * self._hunt.seconds <= _CHECKED * spent_s:
             self._to_check.append(attempt)
 
     def _check(self, ran: Ran) -> None:
         """A fork did not fail: neither must a fresh process, or forks miss something."""
         if not self._hunt.is_same(ran.outcome) or self._hunt.tries > 1:
             return
+        if self._hunt.is_flaky(self._asking.aside):
+            self._ask_anew()
+            return
         self._asking.give_up(self._engine)
         self._answers.drop_forked()
         for attempt in self._engine.accepted[: self.steps]:
             self._answers.note(attempt.key, True, forked=False)
+        self._before = self.parts
+        self._passed = self._checked = 0  # the next way may miss it as well
+        self._to_check.clear()
         if self._begin_anew():
             self._crew.next_way("a fork passes where a fresh process fails")
             self._hold_anew()

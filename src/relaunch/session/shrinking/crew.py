@@ -71,11 +71,15 @@ class Crew:
                 seat.place.may_fork = False
             return
         try:
-            for seat in self.seats:
-                if seat.job is None:
-                    seat.hold(self.way, self._noted, self._top, self._parts)
+            self._hold_idle(self._noted)
         except (OSError, RelaunchError) as error:
             self._next_way(str(error))
+
+    def _hold_idle(self, noted: Noted) -> None:
+        """Have the program held wherever it is not and nothing runs; the others come later."""
+        for seat in self.seats:
+            if seat.held is None and seat.job is None:
+                seat.hold(self.way, noted, self._top, self._parts)
 
     def next_way(self, why: str) -> list[Job]:
         """Leave this way: it shows something else than a process of its own.
@@ -148,6 +152,11 @@ class Crew:
                 ran.append(one)
         for seat in self.seats:
             seat.check_time()
+        if ran and self.way != FRESH and self._noted is not None:
+            try:
+                self._hold_idle(self._noted)
+            except (OSError, RelaunchError) as error:
+                again += self._lost(None, str(error))
         return ran, again
 
     def _lost(self, seat: Seat | None, why: str) -> list[Job]:

@@ -43,6 +43,8 @@ _MEASURED = 9
 _MISSED = 0.05
 """So often an attempt that does fail may count as one that does not."""
 _MOST_TRIES = 30
+_RATE = "rate"
+"""What a search keeps it by, once it is measured."""
 _FIRST_LOOKS, _FIRST_LOOKS_S = 5, 10.0
 """So often, and so long, it is run at first before it is said to pass."""
 _LOOKS, _LOOKS_S, _MOST_LOOKS = 3, 2.0, 12
@@ -68,12 +70,16 @@ class Hunt:
         self.rate: tuple[int, int] | None = None
         self.tries = 1
         self.noted: Noted | None = None
+        self.book: Search | None = None
+        """Where what is measured is kept, for who goes on later."""
         given = request.recipe.limits.timeout_s
         self.limit = Limit(
             timeout_s=given, memory_bytes=request.memory_bytes or 0, is_given=given is not None
         )
         self._inputs: tuple[str, ...] = ()
         """Files that are read besides those that a person named."""
+        self._failed = "once"
+        """How often that was seen, in a word."""
         self._looks = 0
         self._passed: list[Outcome] = []
         """First runs that passed, with all of it."""
@@ -167,6 +173,7 @@ class Hunt:
         for _ in range(self.tries):
             note = f"as small as it can be, of #{self.trial}"
             outcome, trial = self._run_trial(small, note, stdin)
+            results.write(parts)  # the program may write to what it reads
             if outcome.interrupted:
                 raise Stopped(searches.INTERRUPTED)
             if self.is_same(outcome):
@@ -207,7 +214,9 @@ class Hunt:
         self._tell(Doing(text="runs once more, where attempts will"))
         ran = run(self._original, noting=True)
         noted = self.noted = ran.noted
-        if self._passed or not self.is_same(ran.outcome):
+        if self.rate is not None:
+            self._see_again(run, ran.outcome)
+        elif self._passed or not self.is_same(ran.outcome):
             self._measure(run, [*self._passed, ran.outcome])
         if self._request.recipe.limits.timeout_s is None:
             slowest = max(self.seconds, ran.seconds)
@@ -215,7 +224,7 @@ class Hunt:
         if not self._request.memory_bytes and self._request.recipe.elsewhere is None:
             most = max(_LEAST_MEMORY, _MEMORY_TIMES * ran.peak_bytes)
             self.limit = self.limit.but(memory_bytes=most)
-        self.seconds = ran.seconds
+        self.seconds, self._failed = ran.seconds, "before"
         assert self.hunted is not None
         self._tell(
             Hunting(failure=self.hunted, seconds=self.seconds, rate=self.rate, tries=self.tries)
@@ -224,6 +233,14 @@ class Hunt:
             if not run(self._original, guard=line).outcome.passed:
                 raise UsageError(f"--also: `{line}` does not pass with all of it", hint=line)
         return noted
+
+    def _see_again(self, run: Callable[..., Ran], first: Outcome) -> None:
+        """Run what fails by chance until it does, as it did in a sitting before; UsageError."""
+        seen = [first]
+        while not self.is_same(seen[-1]):
+            if len(seen) > max(self.tries, _MEASURED):
+                self._refuse(seen)
+            seen.append(run(self._original).outcome)
 
     def is_flaky(self, run: Callable[..., Ran]) -> bool:
         """Something did not fail: see whether all of it always does, and else how often."""
@@ -253,13 +270,15 @@ class Hunt:
         if fails < runs:
             share = (fails + 0.5) / (runs + 1)
             self.tries = min(_MOST_TRIES, ceil(log(_MISSED) / log(1 - share)))
+        if self.book is not None:
+            self.book.keep(_RATE, {"fails": fails, "runs": runs, "tries": self.tries})
 
     def _refuse(self, seen: list[Outcome]) -> NoReturn:
         """Say that the failure does not repeat: others came, or none."""
         others = [one for one in seen if one.signature is not None]
         if not others:
             raise UsageError(
-                f"it failed once, and in none of {len(seen)} runs since: {self._title}",
+                f"it failed {self._failed}, and in none of {len(seen)} runs since: {self._title}",
                 hint=f"rl show {self.trial}",
             )
         last = others[-1]
@@ -307,6 +326,10 @@ class Hunt:
                 )
         self.hunted = Signature(kind=kept["kind"], title=kept["title"], key=tuple(kept["key"]))
         self.seconds, self.trial = float(kept["seconds"]), str(kept["trial"])
+        self._failed = "before"
+        if measured := book.kept(_RATE):
+            self.rate = (int(measured["fails"]), int(measured["runs"]))
+            self.tries = int(measured["tries"])
 
 
 def _check_script(recipe: Recipe) -> None:

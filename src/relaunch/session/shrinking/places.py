@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 
 from relaunch.errors import UsageError
 from relaunch.session.growing.sized import filled, names_file
@@ -31,16 +32,19 @@ if TYPE_CHECKING:
     from relaunch.trial.engine import World
 
     Parts = Mapping[str, Model]
+    Look = tuple[Any, ...]
 
 _SCRIPTS = (".py", ".pyw")
 _LARGE = 1 << 25
 """What is larger is copied once, for all places."""
+_TICKS_NS = 20_000_000
+"""A file system's clock may stand still so long: what is written in that time has one stamp."""
 
 
 class Place:
     """The world of one seat."""
 
-    copies: dict[str, tuple[str, tuple[int, ...]]]
+    copies: dict[str, tuple[str, Look]]
     """Large inputs as they lie in one of the places, with what shows that nothing wrote to them."""
 
     def __init__(self, folder: str, request: Request, original: Parts) -> None:
@@ -57,7 +61,10 @@ class Place:
         """What to set on top of all."""
         self.paths = self._paths()
         self._original = {name: model.key for name, model in original.items()}
-        self._there: dict[str, bytes] = {}
+        self.seen: Mapping[str, Look] = {}
+        """The inputs of the person as they were read, where that is known."""
+        self._there: dict[str, tuple[bytes, Look]] = {}
+        """What was written here, and how that looked: an attempt may write to it."""
         self.may_fork = True
         """What forks show is still believed."""
 
@@ -79,17 +86,26 @@ class Place:
         """Have these inputs here; only what differs is written. OSError if the disk is full."""
         for name, path in self.paths.items():
             key = parts[name].key
-            if self._there.get(name) == key:
-                continue
-            self._there.pop(name, None)
-            self._clear(path)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            if key != self._original[name]:
-                parts[name].write(path)
-            elif not self._is_linked(name, path):
-                _copy(self.source(name), path)
-                self._note_copy(name, path)
-            self._there[name] = key
+            there = self._there.pop(name, None)
+            if there is None or there[0] != key or there[1] != look_of(path):
+                self._clear(path)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                self._write(name, parts[name], path)
+                there = (key, look_of(path))
+            self._there[name] = there
+
+    def _write(self, name: str, model: Model, path: str) -> None:
+        is_given = model.key == self._original[name]
+        if is_given and self._is_linked(name, path):
+            return
+        source = self.source(name)
+        if is_given and self.seen.get(name) in (None, look_of(os.path.realpath(source))):
+            _copy(source, path)
+        else:  # it is smaller, or the program has written to the person's own
+            model.write(path)
+        _make_older(path)
+        if is_given:
+            self._note_copy(name, path)
 
     def _is_linked(self, name: str, path: str) -> bool:
         """Have what is large from another place, if it is there as it was copied."""
@@ -97,7 +113,7 @@ class Place:
         if copy is None:
             return False
         try:
-            if _stamp(copy[0]) == copy[1]:
+            if look_of(copy[0]) == copy[1]:
                 os.link(copy[0], path)
                 return True
         except OSError:  # the other place is empty, or cannot be linked from
@@ -106,18 +122,14 @@ class Place:
 
     def _note_copy(self, name: str, path: str) -> None:
         if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
-            self.copies[name] = (path, _stamp(path))
-
-    def forget(self) -> None:
-        """Have the inputs written anew: an attempt may have changed them."""
-        self._there.clear()
+            self.copies[name] = (path, look_of(path))
 
     @staticmethod
     def _clear(path: str) -> None:
-        if os.path.islink(path) or os.path.isfile(path):
-            os.unlink(path)
-        elif os.path.isdir(path):
+        if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.unlink(path)
 
     def recipe_for(self, parts: Parts) -> Recipe:
         """Return what to run, with the words and variables of these parts."""
@@ -156,9 +168,30 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _stamp(path: str) -> tuple[int, ...]:
-    found = os.stat(path)
-    return (found.st_ino, found.st_size, found.st_mtime_ns)
+def look_of(path: str) -> Look:
+    """Return what is another after somebody wrote to a file, or to anything in a folder."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    look = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
+    if not stat.S_ISDIR(found.st_mode):
+        return look
+    return (*look, *((name, look_of(os.path.join(path, name))) for name in sorted(_names(path))))
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _make_older(path: str) -> None:
+    """Have a file seem a moment older, so that it looks otherwise once it is written to."""
+    if os.path.isfile(path):
+        found = os.stat(path)
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns - _TICKS_NS))
 
 
 def _copy(source: str, path: str) -> None:

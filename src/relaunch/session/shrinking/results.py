@@ -11,11 +11,13 @@ from relaunch.errors import UsageError
 from relaunch.jsontext import dumps, loads
 from relaunch.search.shrink.packed import UNPACKED
 from relaunch.session.growing.sized import filled, names_file
+from relaunch.session.shrinking.places import look_of
 from relaunch.session.shrinking.told import ENV, Written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from relaunch.recipe import Recipe
     from relaunch.search.shrink.model import Model
@@ -44,7 +46,7 @@ class Results:
         """Nothing is written yet."""
         self._request = request
         self._original = original
-        self._there: dict[str, bytes] = {}
+        self._there: dict[str, tuple[bytes, tuple[Any, ...]]] = {}
         self.paths = {file: self._path(file) for file in request.files}
         """By the name that was typed, relative to where the command runs, if it was."""
 
@@ -94,12 +96,15 @@ class Results:
             file.write(dumps({"pid": os.getpid(), "paths": paths}))
 
     def write(self, parts: Parts) -> None:
-        """Have these on the disk; OSError if that cannot be, and what was there before stays."""
+        """Have these on the disk, also where a run of the program wrote to them.
+
+        OSError if that cannot be, and what was there before stays.
+        """
         for file, path in self.paths.items():
-            key = parts[file].key
-            if self._there.get(file) != key:
-                _put(parts[file], self._full(path))
-                self._there[file] = key
+            key, path = parts[file].key, self._full(path)
+            if self._there.get(file) != (key, look_of(path)):
+                _put(parts[file], path)
+                self._there[file] = (key, look_of(path))
 
     def command(self, recipe: Recipe) -> Recipe | None:
         """Return what to run with the small ones; None where the command does not name them."""

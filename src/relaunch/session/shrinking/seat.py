@@ -130,6 +130,7 @@ class Seat:
     def start(self, job: Job) -> None:
         """Run it; OSError if its input cannot be written, Gone if what was held is gone."""
         self.place.put(job.parts)
+        _empty(self.place.reports)  # a fork that was ended may have written one
         self._is_late = self._is_cancelled = False
         self.job = job
         timeout = self.limit.timeout_s
@@ -153,7 +154,6 @@ class Seat:
         recipe = place.guard_for(job.guard) if job.guard else place.recipe_for(job.parts)
         recipe = recipe.but(limits=recipe.limits.but(timeout_s=limit.timeout_s))
         env = self._env(job.parts)
-        _empty(place.reports)
 
         def work(marker: str) -> bytes:
             if limit.memory_bytes:
@@ -287,10 +287,7 @@ class Seat:
             duration_s=end.seconds,
         )
         world = World(env={}, reports=self.place.reports, project=self.roots, secrets=self._secrets)
-        try:
-            return judge(self._recipe, world, watch, ended)
-        finally:
-            _empty(self.place.reports)
+        return judge(self._recipe, world, watch, ended)
 
     def end(self) -> list[str]:
         """End what runs; returns the markers of what may be left of it."""

@@ -13,7 +13,7 @@ from relaunch.trial.engine import World, run_trial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from relaunch.recipe import Recipe
     from relaunch.session.shrinking.hunt import Hunt
@@ -30,8 +30,15 @@ _MOST_RUNS, _MOST_S = 40, 60.0
 class Sending:
     """Runs a bundle where it lies."""
 
-    def __init__(self, hunt: Hunt, scratch: str, secrets: tuple[bytes, ...]) -> None:
+    def __init__(
+        self,
+        hunt: Hunt,
+        scratch: str,
+        secrets: tuple[bytes, ...],
+        put_back: Callable[[], None],
+    ) -> None:
         """Keep what a run leaves in a folder that is removed with the search."""
+        self._put_back = put_back
         self._hunt = hunt
         self._reports = os.path.join(scratch, "sent")
         self._secrets = secrets
@@ -69,6 +76,7 @@ class Sending:
             os.dup2(ours, 0)
             os.close(ours)
             os.close(nothing)
+            self._put_back()
         self._is_stopped = outcome.interrupted
         return self._hunt.is_same(outcome)
 
@@ -103,5 +111,5 @@ class Sending:
                         break
                 tries = search.send(found)
         except StopIteration:
-            pass
+            self._put_back()
         return {name: mine[name] for name in best}

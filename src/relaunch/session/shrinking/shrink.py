@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 
-from relaunch.errors import JournalError
+from relaunch.errors import JournalError, UsageError
 from relaunch.journal import searches
 from relaunch.proc.interrupts import Interrupts
 from relaunch.search.shrink.shrinking import Shrinking
@@ -116,6 +116,7 @@ class Shrink:
             "hunted": self.hunt.kept(),
         }
         self.book = take_up(project.home.journal, lambda: start, resume)
+        self.hunt.book = self.book
         self.answers = Answers(self.book.path)
         self._before = len(self.answers.known)
         self.engine = Shrinking(self.original, known=self.answers.known)
@@ -147,6 +148,12 @@ class Shrink:
                 except OSError as error:
                     stopped = problem = unwritten(error)
                     remedy = what_helps(error)
+                    self._keep_answers()
+                except UsageError as refused:
+                    if not self._loop_began:
+                        raise
+                    stopped = problem = refused.message
+                    remedy = refused.hint
                     self._keep_answers()
                 finally:
                     self.crew.close()
@@ -180,6 +187,8 @@ class Shrink:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self.results.note(folder)
         places = self._subject.places(folder, self.request.jobs + 1)
+        for place in places:
+            place.seen = self._subject.seen
         redact = self.project.settings.record.redact
         self.crew = Crew(places, redact, self.project.home.project)
         self.asking = Asking(
@@ -273,6 +282,7 @@ class Shrink:
             if not is_taken:
                 check_room(ran.outcome, self.hunt.hunted, self.request.recipe.cwd, self.book.path)
             asked.fresh += is_taken and not ran.forked
+            asked.last = ran if is_taken else asked.last
             if not is_taken:
                 asked.left -= 1
                 if asked.left > 0:
@@ -284,9 +294,10 @@ class Shrink:
         is_refuted = asked.is_confirming and not is_taken and not ran.job.guard
         if is_refuted and self.confirming.refuted(asked):
             self._tell_way()
-        if is_taken and not ran.job.guard:
+        if is_taken and asked.last is not None:
+            ran = asked.last
             self._gains.fails_so(asked.attempt, ran.outcome)
-        self._answer(asked, is_taken, forked=ran.forked and not ran.job.guard)
+        self._answer(asked, is_taken, forked=ran.forked)
 
     def _next_question(self, asked: Asked) -> Job | None:
         """Return what has to be run before an attempt may be taken, if anything."""
@@ -342,7 +353,8 @@ class Shrink:
         self.tell(Doing(text="runs the bundle, as somebody else would"))
         redact = self.project.settings.record.redact
         secrets = forms(facts.secret_values({**os.environ, **env}, redact))
-        sending = Sending(self.hunt, os.path.join(self.book.path, SCRATCH), secrets)
+        scratch = os.path.join(self.book.path, SCRATCH)
+        sending = Sending(self.hunt, scratch, secrets, bundle.put_inputs)
         try:
             self._is_bundle_good = sending.fails(run)
             missing = {} if self._is_bundle_good or ENV in parts else sending.missing(run, env)
@@ -369,14 +381,15 @@ class Shrink:
     def _found(self, parts: Parts, stopped: str) -> Found:
         assert self.hunt.hunted is not None
         recipe = with_parts(self.request.recipe, parts, self.request.changing)
-        small = self.results.command(recipe) if self.confirming.steps else recipe
+        is_smaller = parts is not self.original
+        small = self.results.command(recipe) if is_smaller else recipe
         stdin = self.request.files[0] if self.request.stdin else ""
         seconds = self._loop_s or (time.monotonic() - self._loop_began if self._loop_began else 0.0)
         return Found(
             failure=self.hunt.hunted,
             parts=self.results.written(parts),
             command=(small or recipe).argv,
-            stdin=self.results.paths[stdin] if stdin and self.confirming.steps else stdin,
+            stdin=self.results.paths[stdin] if stdin and is_smaller else stdin,
             env=self._shown_env(parts),
             in_place=small is None,
             attempts=self._attempts,

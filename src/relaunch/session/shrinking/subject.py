@@ -10,12 +10,13 @@ import os
 from relaunch.record import Record
 from relaunch.session.shrinking.hunt import Hunt
 from relaunch.session.shrinking.parts import read_parts
-from relaunch.session.shrinking.places import Place, are_named, copies
+from relaunch.session.shrinking.places import Place, are_named, copies, look_of
 from relaunch.session.shrinking.results import Results
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from relaunch.search.shrink.model import Model
     from relaunch.session.project import Project
@@ -34,6 +35,8 @@ class Subject(Record):
     hunt: Hunt
     places: Places
     """Makes so many places in a folder."""
+    seen: Mapping[str, tuple[Any, ...]] = {}
+    """How the files looked when they were read: the program may write to them when it is run."""
     call: str = ""
     """The call that is replayed, if one is."""
 
@@ -44,6 +47,8 @@ def subject_of(
     """Read what is asked for; UsageError for what cannot be."""
     if call is not None:
         return _call(project, request, tell, call)
+    paths = {file: os.path.join(request.recipe.cwd, file) for file in request.files}
+    seen = {file: look_of(os.path.realpath(path)) for file, path in paths.items()}
     original = read_parts(request)
     hunt = Hunt(project, request, original, tell)
     if request.recipe.config_set:
@@ -56,12 +61,14 @@ def subject_of(
             places=lambda folder, count: copies(
                 folder, request, original, project, count, SetPlace
             ),
+            seen=seen,
         )
     return Subject(
         original=original,
         results=Results(request, original),
         hunt=hunt,
         places=lambda folder, count: _places(folder, request, original, project, count),
+        seen=seen,
     )
 
 
