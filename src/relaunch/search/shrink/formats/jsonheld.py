@@ -1,0 +1,150 @@
+"""Where in large JSON lies what a person wants to stay: by its keys, read token by token."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from fnmatch import fnmatchcase
+
+from relaunch.search.shrink.large import Held
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Token = tuple[int, bytes]
+
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*"|[\[\]{},:"]', re.DOTALL)
+_READ = 1 << 20
+_MOST_NAMES = 10_000
+"""So many keys of an object are remembered: more are hardly met again."""
+
+
+class _Path:
+    """The keys down to a value, as `Tree.path` writes them; remembers those below."""
+
+    __slots__ = ("_below", "_keep", "_text", "matched")
+
+    def __init__(self, text: str | None, keep: Sequence[str]) -> None:
+        """None: the document itself, which has no key."""
+        self._text = text
+        self._keep = keep
+        self.matched = {one for one in keep if text is not None and fnmatchcase(text, one)}
+        self._below: dict[bytes, _Path] = {}
+
+    def below(self, key: bytes) -> _Path:
+        """Return the path of a member, or of an item: its key is a star."""
+        found = self._below.get(key)
+        if found is None:
+            name = (key[1:-1] if key[:1] == b'"' else key).decode(errors="replace")
+            found = _Path(name if self._text is None else f"{self._text}.{name}", self._keep)
+            if len(self._below) < _MOST_NAMES:
+                self._below[key] = found
+        return found
+
+
+def in_document(path: str, keep: Sequence[str]) -> Held:
+    """Return what is to stay of a document, each member with its key."""
+    found: set[str] = set()
+    starts, ends = array("q"), array("q")
+    for start, end in _spans(_tokens(path), _Path(None, keep), found):
+        starts.append(start)
+        ends.append(end)
+    return Held(starts=starts, ends=ends, found=frozenset(found))
+
+
+def in_lines(path: str, keep: Sequence[str]) -> Held:
+    """Return the lines with something that is to stay."""
+    found: set[str] = set()
+    line_path = _Path(None, keep).below(b"*")
+
+    def stays(line: bytes) -> bool:
+        if line_path.matched and line.strip():
+            found.update(line_path.matched)
+            return True
+        tokens = ((match.start(), match.group()) for match in _TOKEN.finditer(line))
+        return bool([*_spans(tokens, line_path, found)])
+
+    starts, ends = _lines_that(path, stays)
+    return Held(starts=starts, ends=ends, found=frozenset(found))
+
+
+def matching_lines(path: str, keep: Sequence[str]) -> Held:
+    """Return the lines of a text that match, as `Lines` takes them."""
+    found: set[str] = set()
+
+    def stays(line: bytes) -> bool:
+        texts = line.decode(errors="replace").splitlines()
+        matched = {one for one in keep if any(fnmatchcase(text, one) for text in texts)}
+        found.update(matched)
+        return bool(matched)
+
+    starts, ends = _lines_that(path, stays)
+    return Held(starts=starts, ends=ends, found=frozenset(found))
+
+
+def _lines_that(path: str, stays: Callable[[bytes], bool]) -> tuple[array[int], array[int]]:
+    """Return where lines start and end that stay; those that touch are one."""
+    starts, ends = array("q"), array("q")
+    at = 0
+    with open(path, "rb") as file:
+        for line in file:
+            if stays(line):
+                if ends and ends[-1] == at:
+                    ends.pop()
+                else:
+                    starts.append(at)
+                ends.append(at + len(line))
+            at += len(line)
+    return starts, ends
+
+
+def _tokens(path: str) -> Iterator[Token]:
+    """Walk over the strings and marks of a file."""
+    with open(path, "rb") as file:
+        data, base = file.read(_READ), 0
+        while data:
+            at = len(data)
+            for match in _TOKEN.finditer(data):
+                if match.end() == match.start() + 1 and data[match.start()] == 34:
+                    at = match.start()  # a string that goes on
+                    break
+                yield base + match.start(), match.group()
+            more = file.read(max(_READ, len(data) - at))
+            data, base = data[at:] + more if more else b"", base + at
+
+
+def _spans(tokens: Iterable[Token], root: _Path, found: set[str]) -> Iterator[tuple[int, int]]:
+    """Give the members and items whose path matches; what is in those is only passed over."""
+    outer: list[tuple[_Path, bool]] = []
+    here, is_list, value = root, False, root
+    """The container, and what comes next in it."""
+    key, key_at, held_at, depth = b"", 0, 0, 0
+    """How deep in what stays; 0: not in it."""
+    for at, token in tokens:
+        mark = token[:1]
+        if mark == b'"':
+            key, key_at = token, at
+            continue
+        if depth:
+            depth += mark in b"[{"
+            if depth > 1:
+                depth -= mark in b"]}"
+                continue
+            depth = 0
+            yield held_at, at
+        if mark in b"[{":
+            outer.append((here, is_list))
+            here, is_list = value, mark == b"["
+        elif mark in b"]}":
+            here, is_list = outer.pop() if outer else (root, False)
+            continue
+        if mark == b":":
+            value, held_at = here.below(key), key_at
+        elif is_list:
+            value, held_at = here.below(b"*"), at + 1
+        else:
+            continue
+        if value.matched:
+            found.update(value.matched)
+            depth = 1
