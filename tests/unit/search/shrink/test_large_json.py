@@ -16,20 +16,22 @@ from tests.small import shrink
 from relaunch.search.shrink import large
 from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.formats import choose, jsonheld, jsonlarge, jsonoutline
-from relaunch.search.shrink.formats.jsonfile import Json
+from relaunch.search.shrink.formats.jsonfile import Json, JsonLines
 from relaunch.search.shrink.formats.jsonlarge import LargeJson
 from relaunch.search.shrink.formats.jsonoutline import Outline
 from relaunch.search.shrink.packed import Packed
 
 LETTERS = 'ab"\\[]{},: \u00e9\u2028\x01\U0001f600'
-TEXTS = st.text(LETTERS, max_size=8) | st.text("abc\u00e9\U0001f600", min_size=20, max_size=80)
+TEXTS = st.text(LETTERS, max_size=8) | st.text("abc\u00e9\U0001f600", min_size=20, max_size=50)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=8) | st.dictionaries(TEXTS, inner, max_size=8),
-    max_leaves=60,
+    max_leaves=20,
 )
-CONTAINERS = st.lists(VALUES, min_size=1, max_size=8) | st.dictionaries(TEXTS, VALUES, min_size=1)
+CONTAINERS = st.lists(VALUES, min_size=1, max_size=6) | st.dictionaries(
+    TEXTS, VALUES, min_size=1, max_size=6
+)
 LAYOUTS = st.sampled_from([None, 0, 2])
 COCO = {
     "info": {"year": 2017},
@@ -328,9 +330,27 @@ def held_in(value, keep):
 def test_what_stays_is_found_where_the_small_model_has_it(one_file, keep, value, indent):
     data = json.dumps(value, indent=indent).encode()
     held = jsonheld.in_document(one_file(data), keep)
-    found = sorted(data[start:end].strip() for start, end in held.spans if data[start:end].strip())
+    found = [data[start:end].strip() for start, end in held.spans if data[start:end].strip()]
     wanted: Any = Json(lenient=True).held(data, keep)
-    assert found == sorted(text for _, text in wanted)
+    assert found == [text for _, text in wanted][::-1]
+    assert jsonheld.held_texts(data, keep, is_lines=False) == wanted
+
+
+@FILES
+@given(values=st.lists(VALUES, max_size=4))
+@pytest.mark.parametrize("keep", [["\\*.a*"], ["*.a"], ["*.*.*b*"], ["\\*"], ["*"]])
+def test_what_stays_in_lines_is_found_where_the_small_model_has_it(keep, values):
+    data = "".join(f"{json.dumps(value)}\n" for value in values).encode()
+    wanted = JsonLines(lenient=True).held(data, keep)
+    assert jsonheld.held_texts(data, keep, is_lines=True) == wanted
+
+
+def test_what_lies_deep_stays_in_lines_that_are_just_small_enough_to_be_held():
+    row = b'{"meta": {"score": 1}, "text": "%s"}\n' % (b"x" * 1000)
+    lines = choose.read_bytes(row * 5000, "a.jsonl", keep=["*.meta.score"])
+    assert lines.bytes > 1 << 22
+    assert lines.smaller(row * 4999, is_checked=False) is None
+    assert lines.smaller(b'{"meta": {"score": 1}}\n' * 5000, is_checked=False) is not None
 
 
 @pytest.mark.usefixtures("small_limit")

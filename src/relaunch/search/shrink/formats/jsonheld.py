@@ -23,11 +23,11 @@ _MOST_NAMES = 10_000
 class _Path:
     """The keys down to a value, as `Tree.path` writes them; remembers those below."""
 
-    __slots__ = ("_below", "_keep", "_text", "matched")
+    __slots__ = ("_below", "_keep", "matched", "text")
 
     def __init__(self, text: str | None, keep: Sequence[str]) -> None:
         """None: the document itself, which has no key."""
-        self._text = text
+        self.text = text
         self._keep = keep
         self.matched = {one for one in keep if text is not None and fnmatchcase(text, one)}
         self._below: dict[bytes, _Path] = {}
@@ -37,7 +37,7 @@ class _Path:
         found = self._below.get(key)
         if found is None:
             name = (key[1:-1] if key[:1] == b'"' else key).decode(errors="replace")
-            found = _Path(name if self._text is None else f"{self._text}.{name}", self._keep)
+            found = _Path(name if self.text is None else f"{self.text}.{name}", self._keep)
             if len(self._below) < _MOST_NAMES:
                 self._below[key] = found
         return found
@@ -47,7 +47,7 @@ def in_document(path: str, keep: Sequence[str]) -> Held:
     """Return what is to stay of a document, each member with its key."""
     found: set[str] = set()
     starts, ends = array("q"), array("q")
-    for start, end in _spans(_tokens(path), _Path(None, keep), found):
+    for start, end, _ in _spans(_tokens(path), _Path(None, keep), found):
         starts.append(start)
         ends.append(end)
     return Held(starts=starts, ends=ends, found=frozenset(found))
@@ -62,8 +62,7 @@ def in_lines(path: str, keep: Sequence[str]) -> Held:
         if line_path.matched and line.strip():
             found.update(line_path.matched)
             return True
-        tokens = ((match.start(), match.group()) for match in _TOKEN.finditer(line))
-        return bool([*_spans(tokens, line_path, found)])
+        return bool([*_spans(_tokens_in(line), line_path, found)])
 
     starts, ends = _lines_that(path, stays)
     return Held(starts=starts, ends=ends, found=frozenset(found))
@@ -83,6 +82,25 @@ def matching_lines(path: str, keep: Sequence[str]) -> Held:
     return Held(starts=starts, ends=ends, found=frozenset(found))
 
 
+def held_texts(data: bytes, keep: Sequence[str], *, is_lines: bool) -> list[tuple[str, bytes]]:
+    """Return what is to stay with its path, as `TreeGrammar.held` does: the last one first."""
+    found: list[tuple[str, bytes]] = []
+    root = _Path(None, keep)
+    if not is_lines:
+        lines, path = [data], root
+    else:
+        lines, path = [line for line in data.split(b"\n") if line.strip()], root.below(b"*")
+    for line in lines:
+        if path.matched:
+            found.append((path.text or "", line.strip()))
+            continue
+        for start, end, inner in _spans(_tokens_in(line), path, set()):
+            text = line[start:end].strip()
+            if text:  # nothing, in an empty list
+                found.append((inner.text or "", text))
+    return found[::-1]
+
+
 def _lines_that(path: str, stays: Callable[[bytes], bool]) -> tuple[array[int], array[int]]:
     """Return where lines start and end that stay; those that touch are one."""
     starts, ends = array("q"), array("q")
@@ -97,6 +115,10 @@ def _lines_that(path: str, stays: Callable[[bytes], bool]) -> tuple[array[int], 
                 ends.append(at + len(line))
             at += len(line)
     return starts, ends
+
+
+def _tokens_in(data: bytes) -> Iterator[Token]:
+    return ((match.start(), match.group()) for match in _TOKEN.finditer(data))
 
 
 def _tokens(path: str) -> Iterator[Token]:
@@ -114,7 +136,9 @@ def _tokens(path: str) -> Iterator[Token]:
             data, base = data[at:] + more if more else b"", base + at
 
 
-def _spans(tokens: Iterable[Token], root: _Path, found: set[str]) -> Iterator[tuple[int, int]]:
+def _spans(
+    tokens: Iterable[Token], root: _Path, found: set[str]
+) -> Iterator[tuple[int, int, _Path]]:
     """Give the members and items whose path matches; what is in those is only passed over."""
     outer: list[tuple[_Path, bool]] = []
     here, is_list, value = root, False, root
@@ -132,7 +156,7 @@ def _spans(tokens: Iterable[Token], root: _Path, found: set[str]) -> Iterator[tu
                 depth -= mark in b"]}"
                 continue
             depth = 0
-            yield held_at, at
+            yield held_at, at, value
         if mark in b"[{":
             outer.append((here, is_list))
             here, is_list = value, mark == b"["
