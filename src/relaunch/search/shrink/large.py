@@ -78,15 +78,18 @@ class Large:
         ranges: Sequence[tuple[int, int]],
         small: Callable[[bytes], Model],
         *,
-        by_lines: bool = True,
+        mark: builtins.bytes = b"\n",
         head: int = 0,
         how: str = "",
         held: Held | None = None,
     ) -> None:
-        """`head`: so many bytes at the start always stay: the names of the columns."""
+        """It is cut behind the first byte of a `mark`; without one, anywhere.
+
+        `head`: so many bytes at the start always stay: the names of the columns.
+        """
         self.source = source
         self.ranges = tuple(ranges)
-        self.by_lines = by_lines
+        self.mark = mark
         self.head = head
         self.how = how
         self.held = held
@@ -125,7 +128,7 @@ class Large:
             self.source,
             ranges,
             self.small,
-            by_lines=self.by_lines,
+            mark=self.mark,
             head=self.head,
             how=self.how,
             held=self.held,
@@ -160,14 +163,14 @@ class Large:
         return self.ranges[-1][1]
 
     def _aligned(self, at: int, end: int) -> int:
-        """Return the end of the line of a byte; the byte itself if lines do not matter."""
-        if not self.by_lines:
+        """Return the end of the line of a byte; the byte itself if that does not matter."""
+        if not self.mark:
             return at
         with open(self.source.path, "rb") as file:
             file.seek(at)
             while at < end:
                 block = file.read(min(_BLOCK, end - at))
-                found = block.find(b"\n")
+                found = block.find(self.mark)
                 if found >= 0:
                     return at + found + 1
                 if not block:

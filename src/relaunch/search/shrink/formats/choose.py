@@ -34,6 +34,7 @@ _NO_TEXT = (".npy", ".npz", ".safetensors", ".pt", ".pth", ".parquet", ".arrow",
             ".pkl", ".pickle", ".joblib", ".zip", ".tar", ".gz", ".bz2", ".xz", ".zst")  # fmt: skip
 """What has such a name and holds text is not what it says."""
 _LINES = (".jsonl", ".ndjson", ".json")
+_MARKUP = (".xml", ".svg", ".xsd", ".xsl", ".rss", ".gpx", ".kml")
 _TABLES = (".csv", ".tsv", ".tab", ".psv")
 _OPTION_LINES = re.compile(rb"(?:[ \t]*-{1,2}[A-Za-z][^\n]*\n?)+")
 _HTML = re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE)
@@ -72,7 +73,7 @@ def _broken(path: str) -> Model:
     if os.path.getsize(path) > SMALL:
         source = source_of(path)
         small = partial(Document, grammar=Raw(), how=how)
-        return Large(source, [(0, source.size)], small, by_lines=False, how=how)
+        return Large(source, [(0, source.size)], small, mark=b"", how=how)
     with open(path, "rb") as file:
         return Document(file.read(), Raw(), how=how)
 
@@ -138,17 +139,10 @@ def _large(path: str, name: str, keep: Sequence[str], packed_in: str) -> Large:
     small = partial(read_bytes, name=name, keep=keep)
     is_table = newline >= 0 and name.endswith(_TABLES) and table.delimiter_of(first)
     head = newline + 1 if is_table else 0
-    how = "" if newline >= 0 else "as bytes: no newline in the first megabyte"
+    mark = b"\n" if newline >= 0 else b"><" if _is_markup(first, name) else b""
+    how = "" if mark else "as bytes: no newline in the first megabyte"
     held = _held_lines(path, first[: first.rfind(b"\n") + 1], name, keep) if keep else None
-    return Large(
-        source,
-        [(head, source.size)],
-        small,
-        by_lines=newline >= 0,
-        head=head,
-        how=how,
-        held=held,
-    )
+    return Large(source, [(head, source.size)], small, mark=mark, head=head, how=how, held=held)
 
 
 def _held_lines(path: str, first: bytes, name: str, keep: Sequence[str]) -> Held | None:
@@ -230,7 +224,7 @@ def _candidates(data: bytes, name: str, suffix: str) -> list[Grammar]:
         return [Toml()]
     if suffix in (".html", ".htm") or _HTML.match(data):
         return [Markup(is_html=True)]
-    if suffix in (".xml", ".svg", ".xsd", ".xsl", ".rss", ".gpx", ".kml") or _XML.match(data):
+    if suffix in _MARKUP or _XML.match(data):
         return [Markup()]
     if suffix == ".env" or name.startswith(".env"):
         return [EnvFile()]
@@ -244,6 +238,12 @@ def _candidates(data: bytes, name: str, suffix: str) -> list[Grammar]:
     if _ENV_LINES.fullmatch(data) and data.count(b"=") > 1:
         return [EnvFile()]
     return []
+
+
+def _is_markup(data: bytes, name: str) -> bool:
+    suffix = os.path.splitext(name)[1].lower()
+    grammars = _candidates(data, name, suffix) if b"\0" not in data[:_FIRST] else []
+    return any(isinstance(one, Markup) for one in grammars) and b"><" in data
 
 
 def _is_even(data: bytes, delimiter: bytes) -> bool:

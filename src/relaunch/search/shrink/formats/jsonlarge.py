@@ -44,7 +44,7 @@ class LargeJson(Large):
         self.outline = outline
         self.gone = tuple(gone)
         self.cuts = cuts(outline, gone)
-        super().__init__(source, _between(self.cuts, source.size), small, by_lines=False, held=held)
+        super().__init__(source, _between(self.cuts, source.size), small, mark=b"", held=held)
 
     @cached_property
     def units(self) -> Sequence[int]:
