@@ -325,11 +325,14 @@ def held_in(value, keep):
 
 
 @FILES
-@given(value=CONTAINERS, indent=LAYOUTS)
-@pytest.mark.parametrize("keep", [["a*"], ["*.a"], ["*.*.b*", "a"], ["\\*"], ["*"]])
-def test_what_stays_is_found_where_the_small_model_has_it(one_file, keep, value, indent):
+@given(value=CONTAINERS, indent=LAYOUTS, block=st.integers(1, 40))
+@pytest.mark.parametrize("keep", [["a*"], ["a.b", "b"], ["*.a"], ["*.*.b*", "a"], ["\\*"], ["*"]])
+def test_what_stays_is_found_where_the_small_model_has_it(
+    one_file, monkeypatch, keep, value, indent, block
+):
+    value = {"a": value, "b": value} if "b" in keep else value
     data = json.dumps(value, indent=indent).encode()
-    held = jsonheld.in_document(one_file(data), keep)
+    held = jsonheld.in_document(outline_of(one_file(data), block, monkeypatch), keep)
     found = [data[start:end].strip() for start, end in held.spans if data[start:end].strip()]
     wanted: Any = Json(lenient=True).held(data, keep)
     assert found == [text for _, text in wanted][::-1]

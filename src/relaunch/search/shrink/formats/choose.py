@@ -126,7 +126,7 @@ def _large_json(path: str, name: str, keep: Sequence[str], packed_in: str) -> Mo
         outline = Outline(path, source.size)
     except Unparsable:
         return None
-    held = jsonheld.in_document(path, keep) if keep else None
+    held = jsonheld.in_document(outline, keep) if keep else None
     return jsonlarge.LargeJson(source, outline, small, held=held)
 
 

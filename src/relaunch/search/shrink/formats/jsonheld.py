@@ -12,9 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from relaunch.search.shrink.formats.jsonoutline import Outline
+
     Token = tuple[int, bytes]
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*"|[\[\]{},:"]', re.DOTALL)
+_PLAIN = re.compile(r"[^*?\[]*")
+_QUOTE = ord('"')
 _READ = 1 << 20
 _MOST_NAMES = 10_000
 """So many keys of an object are remembered: more are hardly met again."""
@@ -23,12 +27,14 @@ _MOST_NAMES = 10_000
 class _Path:
     """The keys down to a value, as `Tree.path` writes them; remembers those below."""
 
-    __slots__ = ("_below", "_keep", "matched", "text")
+    __slots__ = ("_below", "_keep", "matched", "may_hold", "text")
 
     def __init__(self, text: str | None, keep: Sequence[str]) -> None:
         """None: the document itself, which has no key."""
         self.text = text
         self._keep = keep
+        self.may_hold = text is None or any(_may_match(f"{text}.", one) for one in keep)
+        """Whether something below may match."""
         self.matched = {one for one in keep if text is not None and fnmatchcase(text, one)}
         self._below: dict[bytes, _Path] = {}
 
@@ -43,11 +49,19 @@ class _Path:
         return found
 
 
-def in_document(path: str, keep: Sequence[str]) -> Held:
+def _may_match(start: str, pattern: str) -> bool:
+    """Tell whether a pattern may match what begins so: what it has before its first wildcard."""
+    plain = _PLAIN.match(pattern)
+    first = plain.group() if plain else ""
+    return first.startswith(start) or start.startswith(first)
+
+
+def in_document(outline: Outline, keep: Sequence[str]) -> Held:
     """Return what is to stay of a document, each member with its key."""
     found: set[str] = set()
     starts, ends = array("q"), array("q")
-    for start, end, _ in _spans(_tokens(path), _Path(None, keep), found):
+    tokens = _Tokens(outline)
+    for start, end, _ in _spans(tokens, _Path(None, keep), found, tokens.pass_over):
         starts.append(start)
         ends.append(end)
     return Held(starts=starts, ends=ends, found=frozenset(found))
@@ -121,23 +135,47 @@ def _tokens_in(data: bytes) -> Iterator[Token]:
     return ((match.start(), match.group()) for match in _TOKEN.finditer(data))
 
 
-def _tokens(path: str) -> Iterator[Token]:
-    """Walk over the strings and marks of a file."""
-    with open(path, "rb") as file:
-        data, base = file.read(_READ), 0
-        while data:
-            at = len(data)
-            for match in _TOKEN.finditer(data):
-                if match.end() == match.start() + 1 and data[match.start()] == 34:
-                    at = match.start()  # a string that goes on
-                    break
-                yield base + match.start(), match.group()
-            more = file.read(max(_READ, len(data) - at))
-            data, base = data[at:] + more if more else b"", base + at
+class _Tokens:
+    """The strings and marks of a file; large containers can be passed over."""
+
+    def __init__(self, outline: Outline) -> None:
+        self._outline = outline
+        self._to = 0
+
+    def pass_over(self, at: int, depth: int) -> None:
+        """Go on where the container of a depth ends, if it is larger than a block."""
+        following = self._outline.number(at) + 1
+        if following < len(self._outline) and self._outline.lowest[following] >= depth:
+            self._to = self._outline.closing(at, depth)
+
+    def __iter__(self) -> Iterator[Token]:
+        with open(self._outline.path, "rb") as file:
+            data, base = file.read(_READ), 0
+            while data:
+                at = len(data)
+                for match in _TOKEN.finditer(data):
+                    start = match.start()
+                    if match.end() == start + 1 and data[start] == _QUOTE:
+                        at = start  # a string that goes on
+                        break
+                    yield base + start, match.group()
+                    if self._to > base + start:
+                        at = self._to - base
+                        break
+                if at > len(data) or self._to == base + at:
+                    base += at
+                    file.seek(base)
+                    data = file.read(_READ)
+                    continue
+                more = file.read(max(_READ, len(data) - at))
+                data, base = data[at:] + more if more else b"", base + at
 
 
 def _spans(
-    tokens: Iterable[Token], root: _Path, found: set[str]
+    tokens: Iterable[Token],
+    root: _Path,
+    found: set[str],
+    pass_over: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[int, int, _Path]]:
     """Give the members and items whose path matches; what is in those is only passed over."""
     outer: list[tuple[_Path, bool]] = []
@@ -160,6 +198,8 @@ def _spans(
         if mark in b"[{":
             outer.append((here, is_list))
             here, is_list = value, mark == b"["
+            if pass_over is not None and not here.may_hold:
+                pass_over(at + 1, len(outer))
         elif mark in b"]}":
             here, is_list = outer.pop() if outer else (root, False)
             continue
