@@ -61,7 +61,11 @@ def test_a_wrong_name_to_keep_in_a_large_file_is_refused_in_one_line(world):
         file.writelines(f"- text: a line of it, number {number}\n" for number in range(1_000_000))
     for name, keep, said in (
         ("a.json", "anotations.*", "nothing is called so"),
-        ("a.yaml", "*.text", "`a.yaml` is too large for its names to be read"),
+        (
+            "a.yaml",
+            "*.text",
+            "`a.yaml` is too large for its names to be read   try: --also 'grep -q text a.yaml'",
+        ),
     ):
         assert os.path.getsize(world.project / name) > 1 << 25
         done = world.rl("shrink", name, "--keep", keep, "--", PYTHON, "count.py", name)

@@ -66,8 +66,14 @@ def _check_keep(keep: Sequence[str], models: Mapping[str, Model]) -> None:
         for file, one in inner.items():
             if isinstance(one, Large) and one.held is None:
                 said = f"--keep {pattern}: `{file}` is too large for its names to be read"
-                raise UsageError(said, hint=f"--also \"grep -q '{pattern}' {file}\"")
+                raise UsageError(said, hint=f"--also 'grep -q {_last_name(pattern)} {file}'")
         raise UsageError(f"--keep {pattern}: nothing is called so", hint="--keep 'model.*'")
+
+
+def _last_name(pattern: str) -> str:
+    """Return what a line to grep for has of a pattern: its last name without wildcards."""
+    names = [name for name in pattern.split(".") if name.replace("_", "").isalnum()]
+    return names[-1] if names else "NAME"
 
 
 def _is_called(pattern: str, model: Model) -> bool:
