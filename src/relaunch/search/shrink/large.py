@@ -1,12 +1,13 @@
 """A file too large to hold: ranges of it, cut at newlines, until what is left is small.
 
-What is kept is only copied when it is written, by the system where it can; nothing is indexed, so
-that the memory stays the same, and the time grows with what is kept.
+What is kept is only copied when it is written, by the system where it can; nothing is indexed but
+what a person wants to stay: so the memory stays the same, and the time grows with what is kept.
 """
 
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from functools import cached_property
 from hashlib import blake2b
 
@@ -16,7 +17,8 @@ from relaunch.search.shrink.model import Smaller
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Sequence
+    from array import array
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from relaunch.search.shrink.model import Model, Pass
 
@@ -33,18 +35,38 @@ class Source(Record):
     path: str
     size: int
     mark: bytes
-    """A digest of its size and of parts of it: the file itself is too large to digest each time."""
+    """A digest of its size, of when it was written, and of parts of it: it is too large for all."""
 
 
-def source_of(path: str) -> Source:
-    """Return a file as a source."""
+def source_of(path: str, packed: str = "") -> Source:
+    """Return a file as a source; `packed`: the file from which it was unpacked just now."""
     size = os.path.getsize(path)
-    digest = blake2b(str(size).encode(), digest_size=16)
+    digest = blake2b(f"{size} {os.stat(packed or path).st_mtime_ns}".encode(), digest_size=16)
     with open(path, "rb") as file:
         for sample in range(_SAMPLES):
             file.seek(sample * max(0, size - 4096) // (_SAMPLES - 1))
             digest.update(file.read(4096))
     return Source(path=path, size=size, mark=digest.digest())
+
+
+class Held(Record):
+    """What stays of a file whatever goes, since a person said so."""
+
+    starts: array[int]
+    ends: array[int]
+    """In bytes, in order and apart."""
+    found: frozenset[str]
+    """The patterns by which something is called."""
+
+    @property
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Where it lies."""
+        return zip(self.starts, self.ends, strict=True)
+
+    def is_in(self, span: tuple[int, int]) -> bool:
+        """Tell whether some of it lies between two places."""
+        at = bisect_right(self.ends, span[0])
+        return at < len(self.starts) and self.starts[at] < span[1]
 
 
 class Large:
@@ -56,17 +78,23 @@ class Large:
         ranges: Sequence[tuple[int, int]],
         small: Callable[[bytes], Model],
         *,
-        by_lines: bool = True,
+        mark: builtins.bytes = b"\n",
         head: int = 0,
         how: str = "",
+        held: Held | None = None,
     ) -> None:
-        """`head`: so many bytes at the start always stay: the names of the columns."""
+        """It is cut behind the first byte of a `mark`; without one, anywhere.
+
+        `head`: so many bytes at the start always stay: the names of the columns.
+        """
         self.source = source
         self.ranges = tuple(ranges)
-        self.by_lines = by_lines
+        self.mark = mark
         self.head = head
         self.how = how
-        self._small = small
+        self.held = held
+        """None: nothing has to stay, or nobody can tell where it lies."""
+        self.small = small
 
     @cached_property
     def bytes(self) -> int:
@@ -99,12 +127,19 @@ class Large:
         less = Large(
             self.source,
             ranges,
-            self._small,
-            by_lines=self.by_lines,
+            self.small,
+            mark=self.mark,
             head=self.head,
             how=self.how,
+            held=self.held,
         )
-        return less if less.bytes > SMALL else self._small(less.content())
+        return less if less.bytes > SMALL else self.small(less.content())
+
+    def with_held(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return ranges with all that has to stay."""
+        if self.held is None:
+            return [*ranges]
+        return joined([*ranges, *self.held.spans])
 
     def content(self) -> builtins.bytes:
         """Return what is kept."""
@@ -128,14 +163,14 @@ class Large:
         return self.ranges[-1][1]
 
     def _aligned(self, at: int, end: int) -> int:
-        """Return the end of the line of a byte; the byte itself if lines do not matter."""
-        if not self.by_lines:
+        """Return the end of the line of a byte; the byte itself if that does not matter."""
+        if not self.mark:
             return at
         with open(self.source.path, "rb") as file:
             file.seek(at)
             while at < end:
                 block = file.read(min(_BLOCK, end - at))
-                found = block.find(b"\n")
+                found = block.find(self.mark)
                 if found >= 0:
                     return at + found + 1
                 if not block:
@@ -172,7 +207,7 @@ class Chunks:
         if cursor.start >= whole:
             return None
         low, high = model.place(cursor.start), model.place(end)
-        ranges = _within(model.ranges, low, high, inside=cursor.keeps)
+        ranges = model.with_held(_within(model.ranges, low, high, inside=cursor.keeps))
         if not ranges or ranges == list(model.ranges):
             return None
         verb = "only" if cursor.keeps else "without"
@@ -216,6 +251,18 @@ def _within(
             if found and found[-1][1] == first:
                 first = found.pop()[0]
             found.append((first, last))
+    return found
+
+
+def joined(runs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return runs in order, those that touch as one."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(runs):
+        if first == last:
+            continue
+        if found and found[-1][1] >= first:
+            first, last = found[-1][0], max(found.pop()[1], last)
+        found.append((first, last))
     return found
 
 

@@ -9,6 +9,8 @@ from glob import escape
 from relaunch.errors import UsageError
 from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.formats.words import Environment, Words
+from relaunch.search.shrink.large import Large
+from relaunch.search.shrink.packed import Packed
 from relaunch.session.growing.sized import names_file
 from relaunch.session.shrinking.steps import Steps, find
 from relaunch.session.shrinking.told import ARGS, ENV, STEPS
@@ -16,7 +18,7 @@ from relaunch.trial.place.interpreter import find_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from relaunch.search.shrink.model import Model
@@ -47,22 +49,42 @@ def read_parts(request: Request) -> dict[str, Model]:
             found[file] = read(path, keep=request.keep)
         except OSError as error:
             raise UsageError(f"`{file}` cannot be read: {error.strerror or error}") from None
-    _check_keep(request.keep, [*found.values()])
+    _check_keep(request.keep, found)
     return found
 
 
-def _check_keep(keep: Sequence[str], models: Sequence[Model]) -> None:
+def _check_keep(keep: Sequence[str], models: Mapping[str, Model]) -> None:
     """Refuse a pattern that nothing is called by, where all names can be read."""
-    documents = [one for one in models if isinstance(one, Document)]
-    if len(documents) < len(models):
+    inner = {
+        name: model.inner if isinstance(model, Packed) else model for name, model in models.items()
+    }
+    if not all(isinstance(one, (Document, Large)) for one in inner.values()):
         return
     for pattern in keep:
-        try:
-            is_there = any(one.grammar.held(one.data, (pattern,)) for one in documents)
-        except Unparsable as fault:  # of a large file only the beginning was looked at
-            raise UsageError(f"--keep {pattern}: names cannot be read: {fault}") from None
-        if not is_there:
-            raise UsageError(f"--keep {pattern}: nothing is called so", hint="--keep 'model.*'")
+        if any(_is_called(pattern, one) for one in inner.values()):
+            continue
+        for file, one in inner.items():
+            if isinstance(one, Large) and one.held is None:
+                said = f"--keep {pattern}: `{file}` is too large for its names to be read"
+                raise UsageError(said, hint=f"--also 'grep -q {_last_name(pattern)} {file}'")
+        raise UsageError(f"--keep {pattern}: nothing is called so", hint="--keep 'model.*'")
+
+
+def _last_name(pattern: str) -> str:
+    """Return what a line to grep for has of a pattern: its last name without wildcards."""
+    names = [name for name in pattern.split(".") if name.replace("_", "").isalnum()]
+    return names[-1] if names else "NAME"
+
+
+def _is_called(pattern: str, model: Model) -> bool:
+    """Tell whether something in a file is called so; UsageError if its names cannot be read."""
+    if isinstance(model, Large):
+        return model.held is not None and pattern in model.held.found
+    assert isinstance(model, Document)
+    try:
+        return bool(model.grammar.held(model.data, (pattern,)))
+    except Unparsable as fault:  # of a large file only the beginning was looked at
+        raise UsageError(f"--keep {pattern}: names cannot be read: {fault}") from None
 
 
 def _words(request: Request) -> Words:

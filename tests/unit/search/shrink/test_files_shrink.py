@@ -7,6 +7,8 @@ import lzma
 import os
 import random
 import tempfile
+import tomllib
+from xml.etree import ElementTree
 
 import pytest
 import zstandard
@@ -224,3 +226,42 @@ def test_variables_go_and_what_stays_is_made_plain():
         lambda model: "7" in model.variables.get("VAR7", ""),
     )
     assert search.best["it"].variables == {"PATH": "/bin", "VAR7": "7"}
+
+
+@pytest.mark.usefixtures("small_limit")
+@pytest.mark.parametrize("newline", [b"\n", b""], ids=["lines", "one line"])
+@pytest.mark.parametrize(
+    ("name", "first", "row", "last", "needed"),
+    [
+        (
+            "rows.xml",
+            b"<?xml version='1.0'?>|<rows>|",
+            b"<row id='%d'>|<name>n%d</name>|<v>1</v>|</row>|",
+            b"</rows>",
+            b"<name>n777</name>",
+        ),
+        ("rows.toml", b"", b"[[rows]]\nid = %d\nname = 'n%d'\n", b"", b"[[rows]]\nname='n777'"),
+    ],
+    ids=["xml", "toml"],
+)
+def test_a_large_text_with_structure_is_cut_at_lines_or_tags(
+    tmp_path, name, first, row, last, needed, newline
+):
+    rows = b"".join(row % (number, number) for number in range(1500))
+    path = tmp_path / name
+    path.write_bytes((first + rows + last).replace(b"|", newline))
+
+    def fails(file):
+        try:
+            if name.endswith(".toml"):
+                found = tomllib.loads(file.read_text())["rows"]
+                return any(one.get("name") == "n777" for one in found)
+            found = ElementTree.parse(file).iter("name")
+            return any(one.text == "n777" for one in found)
+        except (ValueError, KeyError, AttributeError, ElementTree.ParseError):
+            return False
+
+    model = choose.read(str(path))
+    assert isinstance(model, large.Large)
+    search = shrink(model, through_a_file(tmp_path, fails), most=150)
+    assert search.best["it"].data == needed

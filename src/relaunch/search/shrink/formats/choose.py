@@ -6,19 +6,21 @@ import os
 import re
 import tempfile
 import weakref
+from array import array
 from functools import partial
 
 from relaunch.search.shrink import packed
 from relaunch.search.shrink.document import Document, Unparsable
-from relaunch.search.shrink.formats import jsonfile, table
+from relaunch.search.shrink.formats import jsonfile, jsonheld, jsonlarge, table
 from relaunch.search.shrink.formats.jsonfile import Json, JsonLines
+from relaunch.search.shrink.formats.jsonoutline import Outline
 from relaunch.search.shrink.formats.keyed import EnvFile, Keyed, OptionsFile
 from relaunch.search.shrink.formats.lines import Lines, Raw
 from relaunch.search.shrink.formats.markup import Markup
 from relaunch.search.shrink.formats.sniff import sniffed
 from relaunch.search.shrink.formats.tomlfile import Toml
 from relaunch.search.shrink.formats.yamlfile import Yaml
-from relaunch.search.shrink.large import SMALL, Large, source_of
+from relaunch.search.shrink.large import SMALL, Held, Large, source_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ _NO_TEXT = (".npy", ".npz", ".safetensors", ".pt", ".pth", ".parquet", ".arrow",
             ".pkl", ".pickle", ".joblib", ".zip", ".tar", ".gz", ".bz2", ".xz", ".zst")  # fmt: skip
 """What has such a name and holds text is not what it says."""
 _LINES = (".jsonl", ".ndjson", ".json")
+_MARKUP = (".xml", ".svg", ".xsd", ".xsl", ".rss", ".gpx", ".kml")
+_TABLES = (".csv", ".tsv", ".tab", ".psv")
 _OPTION_LINES = re.compile(rb"(?:[ \t]*-{1,2}[A-Za-z][^\n]*\n?)+")
 _HTML = re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE)
 _XML = re.compile(rb"\s*<(?:\?xml|[A-Za-z_][^\n]*>)")
@@ -69,14 +73,19 @@ def _broken(path: str) -> Model:
     if os.path.getsize(path) > SMALL:
         source = source_of(path)
         small = partial(Document, grammar=Raw(), how=how)
-        return Large(source, [(0, source.size)], small, by_lines=False, how=how)
+        return Large(source, [(0, source.size)], small, mark=b"", how=how)
     with open(path, "rb") as file:
         return Document(file.read(), Raw(), how=how)
 
 
-def _read_plain(path: str, name: str, keep: Sequence[str]) -> Model:
-    if os.path.getsize(path) > SMALL:
-        return _large(path, name, keep)
+def _read_plain(path: str, name: str, keep: Sequence[str], packed_in: str = "") -> Model:
+    size = os.path.getsize(path)
+    if size > jsonlarge.SMALL:
+        found = _large_json(path, name, keep, packed_in)
+        if found is not None:
+            return found
+    if size > SMALL:
+        return _large(path, name, keep, packed_in)
     with open(path, "rb") as file:
         return read_bytes(file.read(), name, keep=keep)
 
@@ -87,9 +96,10 @@ def _unpacked(path: str, kind: str, name: str, keep: Sequence[str]) -> Model:
     However we end, the system removes it.
     """
     name = name.removesuffix(f".{kind}")
+    most = min(SMALL, jsonlarge.SMALL)
     with packed.opened(path, kind) as file:
-        data = file.read(SMALL + 1)
-        if len(data) <= SMALL:
+        data = file.read(most + 1)
+        if len(data) <= most:
             return read_bytes(data, name, keep=keep)
         plain = tempfile.TemporaryFile(prefix="relaunch-")  # noqa: SIM115  # closed with its model
         try:
@@ -97,25 +107,56 @@ def _unpacked(path: str, kind: str, name: str, keep: Sequence[str]) -> Model:
                 plain.write(data)
                 data = file.read(1 << 20)
             plain.flush()
-            model = _large(f"/dev/fd/{plain.fileno()}", name, keep)
+            model = _read_plain(f"/dev/fd/{plain.fileno()}", name, keep, path)
         except BaseException:
             plain.close()
             raise
-    weakref.finalize(model.source, plain.close)
+    if isinstance(model, Large):
+        weakref.finalize(model.source, plain.close)
+    else:
+        plain.close()
     return model
 
 
-def _large(path: str, name: str, keep: Sequence[str]) -> Large:
+def _large_json(path: str, name: str, keep: Sequence[str], packed_in: str) -> Model | None:
+    """Return a document that is cut by its elements; None if it is not one of JSON."""
+    source = source_of(path, packed_in)
+    small = partial(read_bytes, name=name, keep=keep)
+    try:
+        outline = Outline(path, source.size)
+    except Unparsable:
+        return None
+    held = jsonheld.in_document(outline, keep) if keep else None
+    return jsonlarge.LargeJson(source, outline, small, held=held)
+
+
+def _large(path: str, name: str, keep: Sequence[str], packed_in: str) -> Large:
     """Return a large file as ranges: of lines if it has any."""
     with open(path, "rb") as file:
         first = file.read(1 << 20)
     newline = first.find(b"\n")
-    source = source_of(path)
+    source = source_of(path, packed_in)
     small = partial(read_bytes, name=name, keep=keep)
-    is_table = newline >= 0 and name.endswith((".csv", ".tsv")) and table.delimiter_of(first)
+    is_table = newline >= 0 and name.endswith(_TABLES) and table.delimiter_of(first)
     head = newline + 1 if is_table else 0
-    how = "" if newline >= 0 else "as bytes: no newline in the first megabyte"
-    return Large(source, [(head, source.size)], small, by_lines=newline >= 0, head=head, how=how)
+    mark = b"\n" if newline >= 0 else b"><" if _is_markup(first, name) else b""
+    how = "" if mark else "as bytes: no newline in the first megabyte"
+    held = _held_lines(path, first[: first.rfind(b"\n") + 1], name, keep) if keep else None
+    return Large(source, [(head, source.size)], small, mark=mark, head=head, how=how, held=held)
+
+
+def _held_lines(path: str, first: bytes, name: str, keep: Sequence[str]) -> Held | None:
+    """Return the lines that stay, judged by the first ones; None if nobody can tell."""
+    if not first:
+        return None
+    grammar = grammar_for(first, name)[0]
+    if isinstance(grammar, JsonLines):
+        return jsonheld.in_lines(path, keep)
+    if isinstance(grammar, table.Table):  # the names of the columns stay in any case
+        header = first[: first.find(b"\n") + 1]
+        found = [pattern for pattern in keep if grammar.held(header, (pattern,))]
+        return Held(starts=array("q"), ends=array("q"), found=frozenset(found))
+    return jsonheld.matching_lines(path, keep) if isinstance(grammar, Lines) else None
 
 
 def read_bytes(data: bytes, name: str = "", *, keep: Sequence[str] = ()) -> Document:
@@ -183,13 +224,13 @@ def _candidates(data: bytes, name: str, suffix: str) -> list[Grammar]:
         return [Toml()]
     if suffix in (".html", ".htm") or _HTML.match(data):
         return [Markup(is_html=True)]
-    if suffix in (".xml", ".svg", ".xsd", ".xsl", ".rss", ".gpx", ".kml") or _XML.match(data):
+    if suffix in _MARKUP or _XML.match(data):
         return [Markup()]
     if suffix == ".env" or name.startswith(".env"):
         return [EnvFile()]
     if suffix in (".args", ".rsp") and _OPTION_LINES.fullmatch(data):
         return [OptionsFile()]
-    if suffix in (".csv", ".tsv", ".tab", ".psv"):
+    if suffix in _TABLES:
         delimiter = table.delimiter_of(data)
         return [table.Table(delimiter, is_even=_is_even(data, delimiter))] if delimiter else []
     if _OPTION_LINES.fullmatch(data) and data.count(b"\n") > 1:
@@ -197,6 +238,12 @@ def _candidates(data: bytes, name: str, suffix: str) -> list[Grammar]:
     if _ENV_LINES.fullmatch(data) and data.count(b"=") > 1:
         return [EnvFile()]
     return []
+
+
+def _is_markup(data: bytes, name: str) -> bool:
+    suffix = os.path.splitext(name)[1].lower()
+    grammars = _candidates(data, name, suffix) if b"\0" not in data[:_FIRST] else []
+    return any(isinstance(one, Markup) for one in grammars) and b"><" in data
 
 
 def _is_even(data: bytes, delimiter: bytes) -> bool:

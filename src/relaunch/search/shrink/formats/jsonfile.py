@@ -6,6 +6,7 @@ import re
 
 from relaunch.search.shrink import pieces
 from relaunch.search.shrink.document import Document, Unparsable
+from relaunch.search.shrink.formats.jsonheld import held_texts
 from relaunch.search.shrink.formats.lines import IN_LINES, line_spans
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree, without_separated
@@ -83,6 +84,13 @@ class Json(TreeGrammar):
             value = float(raw)
             return int(value) if abs(value) < 1e15 else None
         return int(raw) if len(raw) < 400 else None
+
+    def held(self, data: bytes, keep: Sequence[str]) -> object:
+        """Return the values at the key paths that match, in a large document inner ones too."""
+        if len(data) <= DETAILS_UP_TO:
+            return super().held(data, keep)
+        self.read(data)
+        return held_texts(data, keep, is_lines=not self.has_items)
 
     def names(self, tree: Tree, node: int) -> Sequence[bytes]:
         """Return the empty name, the first letter, and halves."""
