@@ -397,6 +397,23 @@ def test_what_passes_at_first_is_run_again_before_it_is_said_to_pass(world):
     assert 0 < fails < runs
 
 
+@pytest.mark.parametrize(
+    ("chance", "way"), [("os.urandom(1) < b'x'", "attempts start in"), ("hash('x') % 2", "each")]
+)
+def test_chance_that_is_decided_before_the_input_is_read_is_not_forked(world, chance, way):
+    """Forks would all fail, or all pass; hashes are chosen when Python begins."""
+    world.write("load.py", f"""\
+import os, sys
+is_so = {chance}
+if "bad" in open(sys.argv[1]).read() and is_so:
+    raise ValueError("bad")
+""")  # fmt: skip
+    world.write("data.txt", BAD)
+    found = shrunk(world, "data.txt", "--", PYTHON, "load.py", "data.txt")
+    assert found["way"].startswith(way)
+    assert (world.project / "data.small.txt").read_text() == "bad"
+
+
 def test_standard_input_can_be_what_shrinks(world):
     world.write("load.py", LOAD.replace("open(path)", "sys.stdin"))
     world.write("data.txt", BAD)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from relaunch.search.shrink.shrinking import Shrinking
     from relaunch.session.shrinking.crew import Crew
     from relaunch.session.shrinking.hunt import Hunt
-    from relaunch.session.shrinking.seat import Parts, Ran
+    from relaunch.session.shrinking.seat import Parts, Ran, Seat
     from relaunch.session.sitting import Sitting
 
 _SURE, _SURE_S = 5, 2.0
@@ -145,6 +145,20 @@ class Asking:
                 self._learn(ran)
         return ours
 
+    def in_fork(self, seat: Seat, parts: Parts) -> Ran | None:
+        """Run once in a fork of what a seat holds, and wait for it; None: that is gone."""
+        way, job = self.crew.way, Job(parts=parts)
+        while not seat.is_free:
+            self._ended([])
+            if self.crew.way != way:
+                return None
+        if self.crew.start(job, seat):
+            return None
+        while not (ours := self._ended([job])):
+            if self.crew.way != way:
+                return None
+        return ours[0]
+
     def fails(self, parts: Parts, *, bare: bool = False) -> bool:
         """Tell whether it fails the same way in a process of its own; in some, where all do not."""
         return any(
@@ -152,12 +166,23 @@ class Asking:
             for _ in range(self._hunt.tries)
         )
 
+    def _fails_often(self, parts: Parts, count: int) -> bool:
+        """Tell whether what comes by chance does so often, about as often as with all of it.
+
+        That it does so once in each few runs is too much to ask for: now and then it does not.
+        """
+        for _ in range(count * self._hunt.tries):
+            count -= self._hunt.is_same(self.aside(parts, bare=self._hunt.is_plain).outcome)
+            if count <= 0:
+                return True
+        return False
+
     def holds(self, parts: Parts, *, already: int = 0, in_doubt: bool = False) -> bool:
         """Tell whether it does so each time; so many of the times need not be asked for."""
         often, within_s = (_DOUBTED, _DOUBTED_S) if in_doubt else (_SURE, _SURE_S)
         count = max(1, min(often, int(within_s / max(self._hunt.seconds, 0.001)))) - already
         if self._hunt.tries > 1:
-            return all(self.fails(parts, bare=self._hunt.is_plain) for _ in range(count))
+            return self._fails_often(parts, count)
         left = [Job(parts=parts, fresh=True, bare=self._hunt.is_plain) for _ in range(count)]
         running: list[Job] = []
         self.fresh += count

@@ -281,6 +281,8 @@ class Confirming:
         self._answers.drop_passing()
         self._sure, self._is_doubtful, self._edges = -1, False, 0
         self._before = self.parts
+        if self._crew.way != FRESH:
+            self._hold_anew()  # in forks it may be no chance
         self._begin_anew()
 
     def _begin_anew(self) -> bool:

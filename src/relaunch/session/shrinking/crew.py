@@ -103,9 +103,9 @@ class Crew:
         """How many more could run now."""
         return sum(seat.is_free for seat in self.seats)
 
-    def start(self, job: Job) -> list[Job]:
+    def start(self, job: Job, seat: Seat | None = None) -> list[Job]:
         """Run it; returns jobs that have to be started again, as what was held is gone."""
-        seat = next(seat for seat in self.seats if seat.is_free)
+        seat = seat or next(seat for seat in self.seats if seat.is_free)
         try:
             seat.start(job)
         except Gone as gone:

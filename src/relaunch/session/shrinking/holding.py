@@ -41,10 +41,13 @@ def await_held(asking: Asking, hunt: Hunt, original: Parts) -> float:
             return 0.0
         way = crew.way
         seconds = _fork_s(asking, hunt, original)
-        if seconds is not None:
+        if seconds is not None and (hunt.tries == 1 or _is_chance_seen(asking, hunt, original)):
             return seconds
         if crew.way != way:
             continue  # what was held is gone: the next way is waited for
+        if seconds is not None:
+            crew.next_way("what comes by chance is decided before a fork begins")
+            continue
         if hunt.tries == 1 and hunt.is_flaky(asking.aside):
             continue  # it may be chance, and not the fork
         crew.next_way("it does not fail the same way in a fork")
@@ -66,6 +69,25 @@ def _fork_s(asking: Asking, hunt: Hunt, original: Parts) -> float | None:
         if hunt.is_same(ran[0].outcome):
             return ran[0].seconds
     return None
+
+
+def _is_chance_seen(asking: Asking, hunt: Hunt, original: Parts) -> bool:
+    """Tell whether forks of each seat fail now and then, each by itself.
+
+    What is decided before the program is held, by a clock or a seed, is the same in all of them.
+    """
+    for seat in [one for one in asking.crew.seats if one.held is not None]:
+        seen: set[bool] = set()
+        for _ in range(hunt.until_both):
+            ran = asking.in_fork(seat, original)
+            if ran is None:
+                return False
+            seen.add(hunt.is_same(ran.outcome))
+            if len(seen) == 2:
+                break
+        if len(seen) < 2:
+            return False
+    return True
 
 
 def way_words(crew: Crew, request: Request, hunt: Hunt, *, call: str, fork_s: float) -> str:

@@ -43,6 +43,10 @@ _MEASURED = 9
 _MISSED = 0.05
 """So often an attempt that does fail may count as one that does not."""
 _MOST_TRIES = 30
+_PATIENT = 3
+"""So many times as often the last trial of what comes by chance is run until it does."""
+_NOT_BOTH, _MOST_UNTIL_BOTH = 0.01, 60
+"""So often it may be chance that runs all ended the same way; but not more runs than this."""
 _RATE = "rate"
 """What a search keeps it by, once it is measured."""
 _FIRST_LOOKS, _FIRST_LOOKS_S = 5, 10.0
@@ -170,7 +174,7 @@ class Hunt:
         small = small.but(limits=self.limits)
         stdin = results.paths[self._request.files[0]] if self._request.stdin else ""
         trial = ""
-        for _ in range(self.tries):
+        for _ in range(self.tries * (_PATIENT if self.tries > 1 else 1)):
             note = f"as small as it can be, of #{self.trial}"
             outcome, trial = self._run_trial(small, note, stdin)
             results.write(parts)  # the program may write to what it reads
@@ -268,8 +272,7 @@ class Hunt:
             self._refuse(seen)
         self.rate = (fails, runs)
         if fails < runs:
-            share = (fails + 0.5) / (runs + 1)
-            self.tries = min(_MOST_TRIES, ceil(log(_MISSED) / log(1 - share)))
+            self.tries = min(_MOST_TRIES, ceil(log(_MISSED) / log(1 - _share(fails, runs))))
         if self.book is not None:
             self.book.keep(_RATE, {"fails": fails, "runs": runs, "tries": self.tries})
 
@@ -295,6 +298,13 @@ class Hunt:
     @property
     def _title(self) -> str:
         return self.hunted.title if self.hunted is not None else ""
+
+    @property
+    def until_both(self) -> int:
+        """After so many runs it was seen to fail and to pass, if that is chance in each of them."""
+        fails, runs = self.rate or (1, 1)
+        share = _share(fails, runs)
+        return min(_MOST_UNTIL_BOTH, ceil(log(_NOT_BOTH) / log(max(share, 1 - share))))
 
     @property
     def rate_words(self) -> str:
@@ -330,6 +340,11 @@ class Hunt:
         if measured := book.kept(_RATE):
             self.rate = (int(measured["fails"]), int(measured["runs"]))
             self.tries = int(measured["tries"])
+
+
+def _share(fails: int, runs: int) -> float:
+    """Return how often it fails, as far as so many runs can say: never all, never none."""
+    return (fails + 0.5) / (runs + 1)
 
 
 def _check_script(recipe: Recipe) -> None:
