@@ -148,7 +148,7 @@ def test_when_it_is_stopped_a_result_keeps_clear_and_is_asked_more_often():
     engine, asking = shrink(nested(), fails), Asking()
     subject = confirming(engine, asking)
     subject.refuted(Asked(engine.accepted[-1], 1))
-    subject.settle_down()
+    subject.settle_down(in_haste=True)
     assert bytes_of(subject.parts) == 9_002
     assert asking.crew.ran == 30
 
@@ -184,7 +184,7 @@ def test_who_is_stopped_after_the_search_began_anew_still_has_what_held_before()
     subject.hold(len(engine.accepted))
     asking.answer = lambda size: False
     assert not subject.is_settled(lambda parts: True)
-    subject.settle_down()
+    subject.settle_down(in_haste=True)
     assert bytes_of(subject.parts) == 9_000
 
 

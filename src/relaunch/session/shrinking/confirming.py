@@ -42,6 +42,7 @@ _TAKEN = 3
 after each time that it did not hold at the end."""
 _LAST, _LAST_IN_DOUBT, _LAST_S = 5, 30, 3.0
 """So often what was found is asked for when the search is stopped, in so long."""
+_LAST_RUNS = 4
 _REFUTED = 8
 """So often a fork may be wrong before none is asked any more."""
 
@@ -323,12 +324,15 @@ class Confirming:
         is_last_good(self.parts)
         return True
 
-    def settle_down(self) -> None:
-        """Stopped early: keep what is sure, and confirm the last gain if there is time."""
+    def settle_down(self, *, in_haste: bool) -> None:
+        """Stopped early: keep what is sure, and confirm the last gain if there is time.
+
+        Nobody waits who did not stop it `in_haste`: then there is time for some runs at least.
+        """
         steps = len(self._engine.accepted)
         self._asking.give_up(self._engine)
         self._crew.cancel(self._crew.running)
-        until = time.monotonic() + _LAST_S
+        until = time.monotonic() + max(_LAST_S, 0 if in_haste else _LAST_RUNS * self._hunt.seconds)
         if steps != self.steps:
             is_sure = self._crew.way == FRESH and not self._is_forked_since()
             if is_sure or self._holds_soon(self._engine.accepted[steps - 1].parts, 1, until):

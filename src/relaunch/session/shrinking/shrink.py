@@ -170,7 +170,8 @@ class Shrink:
             self._drive()
         except Stopped as stop:
             self._loop_s = time.monotonic() - self._loop_began if self._loop_began else 0.0
-            self.confirming.settle_down()
+            is_hurried = self.request.most_s is not None or str(stop) == searches.INTERRUPTED
+            self.confirming.settle_down(in_haste=is_hurried)
             return str(stop)
         return ""
 
