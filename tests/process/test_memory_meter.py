@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from relaunch.look.tree import children
+from relaunch.proc.ptrace.numbers import numbers
 from relaunch.trial.place.memory import halt
 from relaunch.trial.place.memory.meter import Growers, TreeMeter, proportional_bytes
 
@@ -175,8 +176,8 @@ def test_who_is_not_at_its_stop_yet_is_busy_not_one_that_waits_to_read():
         assert process.stdout is not None
         try:
             spins = int(process.stdout.readline())
-            while process.pid in halt.busy_threads(process.pid):
-                pass  # the first thread is on its way to read
+            while halt._call(process.pid, process.pid) != numbers()["read"]:
+                pass  # the first thread is on its way there
             assert halt.stopped_busy(process.pid) == {spins}
             assert halt.stop(lambda: [process.pid]) == [process.pid]
             assert halt.wait_stopped([process.pid], 10)

@@ -171,6 +171,20 @@ def test_whatever_goes_what_is_left_is_json_and_a_part_of_it(
         assert len(left) == 0
 
 
+@pytest.mark.parametrize("letter", ["\u00e9", "\u2028", "\U0001f600"])
+def test_a_long_text_is_never_cut_within_a_letter(one_file, tmp_path, monkeypatch, letter):
+    """Not at the end of a block either, where the rest of the letter is in the next one."""
+    text = json.dumps(["a" * 14 + letter * 9 + "aaaa"], ensure_ascii=False).encode()
+    path = one_file(text)
+    for block in range(12, 20):
+        outline = outline_of(path, block, monkeypatch)
+        for unit in range(len(outline)):
+            gone = [(unit, unit + 1)]
+            read_back(
+                LargeJson(large.source_of(path), outline, choose.read_bytes, gone=gone), tmp_path
+            )
+
+
 @pytest.mark.usefixtures("small_limit")
 @pytest.mark.parametrize("indent", [None, 1, 4])
 @pytest.mark.parametrize("needed", [[7], [0], [1199], [3, 900], [10, 500, 1100]])

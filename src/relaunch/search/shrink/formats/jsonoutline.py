@@ -34,8 +34,8 @@ _OPENED_BY = {ord("]"): ord("["), ord("}"): ord("{")}
 _CLOSERS = frozenset({*_OPENED_BY, _END_QUOTE})
 _NO_MARK = bytes(set(range(256)) - set(b'"[]{}'))
 _TOKEN = re.compile(rb'"[^"]*"?|[\[\]{},]')
-_LETTERS = re.compile(rb"[^\\]{12}(?![\x80-\xbf])")
-"""Behind so many no escape goes on, not even two that are one character."""
+_LETTERS = re.compile(rb"[^\\]{12}(?=[^\x80-\xbf])")
+"""Behind so many no escape goes on, not even two that are one character; the next begins there."""
 _JSON = re.compile(
     rb'(?:[ \t\r\n\[\]{},:]+|"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*'
     rb"|true|false|null|NaN|-?Infinity)*",
