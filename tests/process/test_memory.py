@@ -24,6 +24,7 @@ from tests.supervising import kill_at_once
 
 from relaunch.look.tree import PAGE
 from relaunch.trial.place.memory import groups
+from relaunch.trial.place.memory.freezing import FreezingGroup
 from relaunch.trial.place.memory.throttling import hands_memory_down
 
 __all__ = ["person", "plain", "root"]
@@ -174,6 +175,48 @@ def test_by_the_kernels_own_record_no_more_than_some_pages_are_over_the_limit(wo
         process.communicate(timeout=30)
     assert groups.remove(str(folder))  # rl may have given up
     assert 80 * MB <= most <= 80 * MB + 4 * PAGE, most - 80 * MB
+
+
+HOLDS = """\
+import mmap, sys
+for line in sys.stdin:
+    held = mmap.mmap(-1, int(line) << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    for at in range(0, len(held), 4096):
+        held[at] = 1
+    print(flush=True)
+"""
+
+
+def test_a_group_that_was_loosened_or_left_its_limit_is_made_exact_again():
+    """As of a shell, whose next program is to be held like the last one."""
+    if not IS_EXACT:
+        pytest.skip("only groups of cgroup v1 freeze to the page")
+    may_group()
+    group = FreezingGroup(100 * MB)
+    group.make()
+    argv = [sys.executable, "-c", HOLDS]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    try:
+        with subprocess.Popen(argv, preexec_fn=group.enter, text=True, **pipes) as child:  # type: ignore[call-overload]  # of pipes
+
+            def is_exact(mb: int) -> bool:
+                child.stdin.write(f"{mb}\n")
+                child.stdin.flush()
+                child.stdout.readline()
+                group.near()
+                limit = int(Path(group.folder, "memory.limit_in_bytes").read_text())
+                group.loosen(goes_on=True)
+                return limit == 100 * MB
+
+            try:
+                tries = [is_exact(85) for _ in range(12)]
+                assert tries[:2] == [True, True]
+                assert not tries[-1]  # to stop somebody again and again is not for nothing
+                assert [is_exact(20), is_exact(85)] == [False, True]
+            finally:
+                child.kill()
+    finally:
+        group.remove()
 
 
 def test_a_plain_user_is_stopped_at_the_limit_too(plain):
