@@ -23,7 +23,7 @@ from tests.shells import Terminal
 from tests.supervising import kill_at_once
 
 from relaunch.look.tree import PAGE
-from relaunch.trial.place.memory import groups
+from relaunch.trial.place.memory import groups, halt
 from relaunch.trial.place.memory.freezing import FreezingGroup
 from relaunch.trial.place.memory.throttling import hands_memory_down
 
@@ -203,6 +203,8 @@ def test_a_group_that_was_loosened_or_left_its_limit_is_made_exact_again():
                 child.stdin.write(f"{mb}\n")
                 child.stdin.flush()
                 child.stdout.readline()
+                while state(child.pid) != "S" or halt.is_filled(child.pid, child.pid) is False:
+                    pass  # until it waits to read again: in a call that fills memory nobody is held
                 group.near()
                 limit = int(Path(group.folder, "memory.limit_in_bytes").read_text())
                 group.loosen(goes_on=True)
