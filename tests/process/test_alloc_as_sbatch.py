@@ -153,10 +153,8 @@ def _total(text: str) -> int:
 
 
 def _is_over(cluster: Cluster, job: str) -> bool:
-    return all(
-        one["JobState"] in ("COMPLETED", "COMPLETING", "FAILED", "CANCELLED")
-        for one in cluster.job(job)
-    )
+    """Tell whether a job gave back its nodes: until then Slurm counts only those it still has."""
+    return all(one["JobState"] in ("COMPLETED", "FAILED", "CANCELLED") for one in cluster.job(job))
 
 
 def _compared(job: list[dict[str, str]], folder: Path) -> list[dict[str, str]]:

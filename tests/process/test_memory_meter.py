@@ -159,25 +159,31 @@ def test_where_nobody_looked_all_may_have(tree):
 
 
 SPINS = """\
-import os, threading
+import mmap, os, sys, threading
+turns = memoryview(mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 8)).cast("Q")
 def spin():
     print(threading.get_native_id(), flush=True)
     while True:
-        pass
+        turns[0] += 1
 threading.Thread(target=spin, daemon=True).start()
 os.read(os.pipe()[0], 1)
 """
 
 
-def test_who_is_not_at_its_stop_yet_is_busy_not_one_that_waits_to_read():
+def test_who_is_not_at_its_stop_yet_is_busy_not_one_that_waits_to_read(tmp_path):
     """On a busy machine, or in a long fault, nobody may have the time to wait for all."""
-    argv = [sys.executable, "-c", SPINS]
+    turns = tmp_path / "turns"
+    turns.write_bytes(bytes(8))
+    argv = [sys.executable, "-c", SPINS, str(turns)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             spins = int(process.stdout.readline())
             while halt._call(process.pid, process.pid) != numbers()["read"]:
                 pass  # the first thread is on its way there
+            before = turns.read_bytes()
+            while turns.read_bytes() == before:
+                pass  # and the other on its way out of the call that told its name
             assert halt.stopped_busy(process.pid) == {spins}
             assert halt.stop(lambda: [process.pid]) == [process.pid]
             assert halt.wait_stopped([process.pid], 10)
