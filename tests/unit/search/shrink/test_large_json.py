@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import os
+import time
 from typing import Any
 
 import pytest
@@ -289,6 +290,7 @@ def test_a_large_compressed_document_is_cut_by_elements_and_is_the_same_when_rea
         b"[1, 2",
         b"[[1, 2]}]",
         b"   ",
+        b"[1, 2]" + b" " * (1 << 16),  # what is behind it is not read as far as that
     ],
 )
 def test_what_is_not_one_json_document_has_no_outline(one_file, monkeypatch, data):
@@ -316,6 +318,26 @@ def test_a_document_nested_very_deeply_is_outlined_in_time(one_file, monkeypatch
     deep = 300_000
     outline = outline_of(one_file(b"[" * deep + b"]" * deep), 1 << 14, monkeypatch)
     assert max(outline.lowest) > deep - (1 << 15)
+
+
+def test_where_a_large_list_begins_is_found_without_a_look_at_all_of_it(one_file, monkeypatch):
+    data = json.dumps({"info": 1, "rows": [{"n": number} for number in range(10_000)]}).encode()
+    outline = outline_of(one_file(data), 100, monkeypatch)
+    half = len(outline) // 2
+    (_, name), (bracket, row) = jsonlarge.cuts(outline, [(0, half)])
+    left = json.loads(b"{" + data[name:bracket] + data[row:])
+    assert 4_000 < len(left["rows"]) < 6_000
+    assert outline.tokens.cache_info().misses < 10
+
+
+def test_a_document_nested_very_deeply_is_cut_in_time(one_file, monkeypatch):
+    deep = 100_000
+    data = b"[1, " * deep + b"0" + b"]" * deep
+    outline = outline_of(one_file(data), 1 << 14, monkeypatch)
+    began = time.process_time()
+    cuts = jsonlarge.cuts(outline, [(0, 5), (10, len(outline))])
+    assert sum(end - start for start, end in cuts) > deep
+    assert time.process_time() - began < 5  # it is half a second; eleven if each level looks anew
 
 
 @pytest.mark.usefixtures("small_limit")

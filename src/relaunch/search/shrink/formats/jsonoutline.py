@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left
 from functools import lru_cache
+from operator import itemgetter
 
 from relaunch.search.shrink.document import Unparsable
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
     Run = tuple[int, int]
     """So many blocks in a row, or so many bytes: from one up to the other."""
+    Token = tuple[int, int, int]
+    """Where it is, the byte that is there, and the depth of its container."""
 
 BLOCK = 1 << 14
 """The smallest block."""
@@ -99,28 +103,33 @@ class Outline:
         for number in range(first, len(self)) if depth > 1 else ():
             if number > first and self.lowest[number] >= depth:
                 continue
-            for place, mark, deep in self.tokens(number):
-                if place >= at and deep == depth and mark in _CLOSERS:
+            tokens = self.tokens(number)
+            for index in range(_count_before(tokens, at), len(tokens)):
+                place, mark, deep = tokens[index]
+                if deep == depth and mark in _CLOSERS:
                     return place
         return self.end
 
     def opening(self, at: int, depth: int) -> int:
         """Return where the container of a depth begins in which a byte is."""
-        return next((place for place, mark in self._before(at, depth) if mark != _COMMA), -1)
+        before = self._before(at, depth, down_to=depth - 1)
+        return next((place for place, mark in before if mark != _COMMA), -1)
 
     def item(self, at: int, depth: int) -> tuple[int, bool]:
         """Return what is before an item of a container: a comma, or its bracket if it is first."""
-        place, mark = next(self._before(at, depth))
+        place, mark = next(self._before(at, depth, down_to=depth))
         return place, mark != _COMMA
 
-    def _before(self, at: int, depth: int) -> Iterator[tuple[int, int]]:
-        """Walk back over the commas of a depth and what opens one."""
+    def _before(self, at: int, depth: int, *, down_to: int) -> Iterator[tuple[int, int]]:
+        """Walk back over the commas of a depth and what opens one, in blocks as shallow as that."""
         last = self.number(at)
         for number in range(last, -1, -1):
-            if number < last and self.lowest[number] > depth:
+            if number < last and self.lowest[number] > down_to:
                 continue
-            for place, mark, deep in reversed(self.tokens(number)):
-                if place < at and deep == depth and mark not in _CLOSERS:
+            tokens = self.tokens(number)
+            for index in range(_count_before(tokens, at) - 1, -1, -1):
+                place, mark, deep = tokens[index]
+                if deep == depth and mark not in _CLOSERS:
                     yield place, mark
         yield self.start - 1, 0
 
@@ -137,12 +146,12 @@ class Outline:
             file.seek(start)
             return file.read(min(count, self.end - start))
 
-    def _tokens(self, number: int) -> list[tuple[int, int, int]]:
+    def _tokens(self, number: int) -> list[Token]:
         """Return the brackets, quotes and commas of a block, with the depth of their containers."""
         start = self.start + number * self.block
         data = _unescaped(self._read(number), self._begins[number] >> 1)[0]
         depth = self._depth[number]
-        found: list[tuple[int, int, int]] = []
+        found: list[Token] = []
         first = 0
         if self._begins[number] & 1:
             first = data.find(b'"') + 1
@@ -170,10 +179,11 @@ class Outline:
             file.seek(max(0, self.size - _ENDS))
             last = file.read(_ENDS)
         start = len(first) - len(first.lstrip(b" \t\r\n"))
-        end = self.size - (len(last) - len(last.rstrip(b" \t\r\n"))) - 1
+        closed = last.rstrip(b" \t\r\n")
+        end = self.size - (len(last) - len(closed)) - 1
         if first[start : start + 1] not in (b"[", b"{") or not _is_json(first[start:]):
             raise Unparsable("not JSON", start)
-        if _OPENED_BY.get(last[end - self.size]) != first[start] or end <= start:
+        if not closed or _OPENED_BY.get(closed[-1]) != first[start] or end <= start:
             raise Unparsable("not closed", end)
         return start + 1, end, first[start]
 
@@ -214,6 +224,11 @@ def _is_json(data: bytes) -> bool:
     at = match.end() if match else 0
     is_cut = len(first) < len(data) and len(first) - at < _LONGEST_WORD
     return is_cut or first[at : at + 1] in (b"", b'"')
+
+
+def _count_before(tokens: list[Token], at: int) -> int:
+    """Count the tokens before a byte."""
+    return bisect_left(tokens, at, key=itemgetter(0))
 
 
 def _unescaped(data: bytes, escaped: int) -> tuple[bytes, int]:
