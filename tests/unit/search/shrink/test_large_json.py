@@ -172,18 +172,22 @@ def test_whatever_goes_what_is_left_is_json_and_a_part_of_it(
         assert len(left) == 0
 
 
-@pytest.mark.parametrize("letter", ["\u00e9", "\u2028", "\U0001f600"])
-def test_a_long_text_is_never_cut_within_a_letter(one_file, tmp_path, monkeypatch, letter):
+@pytest.mark.parametrize("is_ascii", [False, True])
+@pytest.mark.parametrize("letter", ["\u00e9", "\u2028", "\U0001f600", "\\", '"', 'x"\n\u00e9'])
+def test_a_long_text_is_cut_but_never_within_a_letter(
+    one_file, tmp_path, monkeypatch, letter, is_ascii
+):
     """Not at the end of a block either, where the rest of the letter is in the next one."""
-    text = json.dumps(["a" * 14 + letter * 9 + "aaaa"], ensure_ascii=False).encode()
+    text = json.dumps(["a" * 14 + letter * 200], ensure_ascii=is_ascii).encode()
     path = one_file(text)
-    for block in range(12, 20):
+    for block in range(156, 169):
         outline = outline_of(path, block, monkeypatch)
-        for unit in range(len(outline)):
+        for unit in range(1, len(outline) - 1):
             gone = [(unit, unit + 1)]
-            read_back(
-                LargeJson(large.source_of(path), outline, choose.read_bytes, gone=gone), tmp_path
-            )
+            model = LargeJson(large.source_of(path), outline, choose.read_bytes, gone=gone)
+            assert model.bytes < len(text)
+            (left,) = read_back(model, tmp_path)
+            assert set(left) <= {"a", *letter}
 
 
 @pytest.mark.usefixtures("small_limit")

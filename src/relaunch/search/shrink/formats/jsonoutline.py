@@ -38,8 +38,12 @@ _OPENED_BY = {ord("]"): ord("["), ord("}"): ord("{")}
 _CLOSERS = frozenset({*_OPENED_BY, _END_QUOTE})
 _NO_MARK = bytes(set(range(256)) - set(b'"[]{}'))
 _TOKEN = re.compile(rb'"[^"]*"?|[\[\]{},]')
-_LETTERS = re.compile(rb"[^\\]{12}(?=[^\x80-\xbf])")
-"""Behind so many no escape goes on, not even two that are one character; the next begins there."""
+_LETTERS = re.compile(
+    rb"(?>\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\[^u]|[^\\][\x80-\xbf]*){12}(?=.{12})",
+    re.DOTALL,
+)
+"""Behind so many no escape goes on that began before them, not even two that are one character;
+and with so many bytes to come none of them is cut."""
 _JSON = re.compile(
     rb'(?:[ \t\r\n\[\]{},:]+|"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*'
     rb"|true|false|null|NaN|-?Infinity)*",
@@ -81,7 +85,7 @@ class Outline:
         """Return the first comma of a block where it is shallowest; -1 if there is none."""
         if self._is_text(number):
             start = self.start + number * self.block
-            match = _LETTERS.search(self._read(number))
+            match = _LETTERS.match(self._read(number), self._begins[number] >> 1)
             return -1 if match is None or self._is_key(start) else start + match.end()
         lowest = self.lowest[number]
         for at, mark, depth in self.tokens(number):
