@@ -607,6 +607,25 @@ def test_the_row_of_a_database_that_makes_a_command_fail_is_kept(world: World):
     assert "ValueError: order 307 costs less than nothing" in done.stderr
 
 
+TAKEN_AWAY = """
+import os, sys
+rows = open(sys.argv[1]).read().split()
+if sys.argv[1] != os.path.abspath("big.txt"):
+    os.unlink(sys.argv[1])
+if "77" in rows:
+    raise ValueError("not that one")
+"""
+
+
+def test_a_program_may_take_away_what_it_is_given(world: World):
+    world.write("load.py", TAKEN_AWAY)
+    world.write("big.txt", "".join(f"{n}\n" for n in range(300)))
+    told = small(world, "big.txt", "-n", "5", "--plain", "--keep-failing", "-o", "s.txt",
+                 "--", sys.executable, "load.py", "{}")  # fmt: skip
+    assert 78 in told["picks"]
+    assert "77" in (world.project / "s.txt").read_text().split()
+
+
 @pytest.mark.parametrize("words", [(), ("--table", "kinds")], ids=["found", "named"])
 def test_the_table_whose_row_makes_a_command_fail_is_found_or_named(world: World, words):
     shop(world)

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 
 from relaunch.errors import TinyError
 from relaunch.outcome import Outcome
@@ -233,7 +234,9 @@ def _of_tables(base: Database | None) -> list[str]:
 
 
 def _remove(path: str) -> None:
-    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+    """Remove a file or folder; the program that read it may have done so, or moved it."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
 def _least(low: int, high: int, is_it: Callable[[int], bool]) -> int | None:
