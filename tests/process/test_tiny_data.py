@@ -682,6 +682,19 @@ def test_the_row_of_a_split_that_makes_a_command_fail_is_kept(world: World, bad)
     assert f"ValueError: no text in 40 of {bad}" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "names",
+    ["{}", "[1]", '{"splits": 3}', '{"splits": [1]}', '{"splits": ["train", "../big/train"]}'],
+)
+def test_a_folder_that_does_not_name_its_splits_is_refused(world: World, names):
+    saved_splits(world, {"train": ROWS})
+    world.write("big/dataset_dict.json", names)
+    said = refused(world, "big", "-o", "small")
+    assert "big/dataset_dict.json " in said
+    assert "internal fault" not in said
+    assert parts_left(world) == []
+
+
 def test_images_and_lists_in_columns_become_small_and_the_schema_stays(world: World):
     table = pa.table(
         {

@@ -468,12 +468,15 @@ def json_of(path: str) -> dict[str, Any]:
     """Read one of the files that say what a data set is."""
     try:
         with open(path, encoding="utf-8") as file:
-            return dict(json.load(file))
+            value = json.load(file)
     except FileNotFoundError:
         said = f"{path} does not exist: the folder is no saved data set"
         raise TinyError(said, hint="dataset.save_to_disk(...)") from None
     except ValueError as error:
         raise TinyError(f"{path} is broken JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise TinyError(f"{path} holds no object", hint="dataset.save_to_disk(...)")
+    return value
 
 
 def _put_json(path: str, value: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 from itertools import accumulate
 
+from relaunch.errors import TinyError
 from relaunch.tiny.data.arrows import json_of, open_arrow
 
 TYPE_CHECKING = False
@@ -29,9 +30,8 @@ class Splits:
     def __init__(self, path: str) -> None:
         """Read which there are, and count their rows."""
         self.path = path
-        names = json_of(os.path.join(path, _NAMES))["splits"]
         self.each: dict[str, Arrows] = {
-            name: open_arrow(os.path.join(path, name), "dataset") for name in names
+            name: open_arrow(os.path.join(path, name), "dataset") for name in _names(path)
         }
         self.counts = [
             sum(batch.count for batch in split.batches(None, [])) for split in self.each.values()
@@ -68,3 +68,16 @@ class Splits:
             split.write(self.of(number, picks), os.path.join(to, name), packing, None)
             if tell is not None:
                 tell((number + 1) / len(self.each))
+
+
+def _names(path: str) -> list[str]:
+    """Return what the splits are called, each as its folder is."""
+    names = json_of(os.path.join(path, _NAMES)).get("splits")
+    if not isinstance(names, list) or not all(map(_is_folder_name, names)):
+        said = f"{os.path.join(path, _NAMES)} does not name the folders of its splits"
+        raise TinyError(said, hint="dataset_dict.save_to_disk(...)")
+    return names
+
+
+def _is_folder_name(name: object) -> bool:
+    return isinstance(name, str) and name == os.path.basename(name) not in ("", ".", "..")
