@@ -706,6 +706,36 @@ def test_pieces_that_a_traced_program_writes_at_once_fill_it_to_the_byte(person,
     assert done.stdout == f"No space left on device\n{1 << 20} True\n", done.stderr
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "shutil.copyfile('data', name)",
+        "os.sendfile(into, file, None, 1 << 30)",
+        "os.copy_file_range(file, into, 1 << 30)",
+        "os.copy_file_range(file, into, 1 << 30, 0, 0)",
+    ],
+)
+def test_a_copy_of_a_traced_program_takes_what_the_file_has_not_what_was_asked_for(person, call):
+    """Who copies asks for megabytes, or for as much as there can be, and once more at the end."""
+    checkpoints(person)
+    person.world.write(
+        "copies.py",
+        "import os, shutil\n"
+        "open('data', 'wb').write(os.urandom(1 << 17))\n"
+        "try:\n"
+        "    for n in range(20):\n"
+        "        name = f'ckpt/{n}'\n"
+        "        file, into = os.open('data', os.O_RDONLY), os.open(name, os.O_CREAT | os.O_RDWR)\n"
+        f"        {call}\n"
+        "except OSError as error:\n"
+        "    print(error.strerror)\n"
+        "print(n)\n",
+    )
+    person.owns()
+    done = traced(person, "--disk", "ckpt=1M", "--", person.python, "copies.py")
+    assert done.stdout == "No space left on device\n8\n", done.stderr
+
+
 @pytest.mark.parametrize("whom", ["rl", "everybody"])
 def test_what_a_killed_rl_let_a_traced_program_do_is_taken_back(person, whom):
     folder = checkpoints(person)

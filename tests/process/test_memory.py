@@ -460,6 +460,24 @@ def test_lift_names_the_line_and_lets_it_go_on(world, way):
     assert f"reached 80.0 MB at {AT}; it goes on without the limit" in done.stderr
 
 
+def test_who_was_stopped_before_the_limit_stays_so(world, way):
+    """Neither near the limit nor at it is a process woken that somebody else has stopped."""
+    program(world)
+    world.write("holds.py", """
+import os, signal, subprocess
+child = subprocess.Popen(["sleep", "1000"])
+os.kill(child.pid, signal.SIGSTOP)
+os.waitpid(child.pid, os.WUNTRACED)
+import train
+print(open(f"/proc/{child.pid}/stat").read().split()[2])
+child.kill()
+""")  # fmt: skip
+    words = ("--memory", "80M", "--at-limit", "lift", "--", sys.executable, "holds.py")
+    done = world.rl(*words, env=way)
+    assert "it goes on without the limit" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "begin\ndone\nT\n"), done.stderr
+
+
 def test_interrupt_raises_keyboard_interrupt_at_that_line(world, way):
     done = limited(world, "--at-limit", "interrupt", env=way)
     assert 'loader.py", line 4, in load_rows' in done.stderr

@@ -37,6 +37,7 @@ workers = []
 for _ in range(2):
     asks, answers = os.pipe(), os.pipe()
     if not os.fork():
+        os.close(asks[1])  # it ends with who asks
         work(open(asks[0]), open(answers[1], "w"))
         os._exit(0)
     os.close(asks[0])

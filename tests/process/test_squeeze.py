@@ -326,6 +326,43 @@ def test_a_shell_outlives_what_reaches_its_limit_and_is_limited_still(
         terminal.close()
 
 
+@pytest.mark.parametrize("way", ["", "watch"])
+def test_at_a_limit_that_is_lifted_a_program_of_a_shell_stays_in_front_and_its_jobs_as_they_were(
+    world: World, way: str
+):
+    needs("bash")
+    (world.home / ".bashrc").write_text("PS1='mine> '\n")
+    lines = "x = []\nfor _ in range(400):\n    x.append(b'x' * (1 << 20))\n"
+    world.write("eat.py", lines + "print('got', input())\n")
+    by = ["--memory-by", way] if way else []
+    words = [*RL, "squeeze", "--memory", "150M", "--at-limit", "lift", *by, "--", "bash"]
+    terminal = Terminal(words, world.env, world.project)
+    try:
+        at = terminal.wait("mine> ")
+        terminal.type("echo g''o; cat\r")
+        at = terminal.wait("go\r\n", after=at)
+        terminal.type("here\r")
+        at = terminal.wait("here\r\nhere", after=at)  # it runs
+        terminal.type("\x1a")
+        at = terminal.wait(r"Stopped.*cat", after=at)
+        terminal.type(f"{sys.executable} eat.py\r")
+        at = terminal.wait("it goes on without the limit", after=at)
+        terminal.type("words\r")
+        at = terminal.wait("got words", after=at)
+        terminal.type("jobs\r")
+        at = terminal.wait(r"\[1\]\+  (Stopped|Running) ", after=at)
+        assert terminal.screen[:at].endswith("Stopped "), terminal.screen
+        terminal.type("fg\r")
+        at = terminal.wait(r"fg\s+cat\r", after=at)
+        terminal.type("again\r")
+        terminal.wait("again\r\nagain", after=at)
+        terminal.type("\x04")
+        terminal.type("exit\r")
+        assert terminal.process.wait(20) == 0
+    finally:
+        terminal.close()
+
+
 def test_where_nobody_may_look_a_program_below_a_limit_tells_its_own_line(world: World):
     world.write("eat.py", "x = []\nwhile True:\n    x.append(bytearray(1 << 20))\n")
     words = ["squeeze", "--memory", "150M", "--", sys.executable, "eat.py"]

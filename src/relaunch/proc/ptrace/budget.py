@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _PAGE = 4096
 _AT_REMOVEDIR = 0x200
 _VECTORS = 1024
+_AT_ONCE = 0x7FFFF000
+"""The kernel copies no more by one call."""
 
 
 class Budget(Policy):
@@ -99,9 +101,11 @@ class Budget(Policy):
         return GO
 
     def _copied(self, call: Call) -> int:
-        to, count = (2, 4) if call.name != "sendfile" else (0, 3)
-        wanted = min(call.words[count], 0x7FFFF000)
-        fits = self._grow(call, call.signed(to), wanted, None)
+        """Who copies asks for more than there is, often for as much as there can be."""
+        source, at, to, count = (1, 2, 0, 3) if call.name == "sendfile" else (0, 1, 2, 4)
+        wanted = min(call.words[count], _AT_ONCE, _rest(call, call.signed(source), at))
+        into = None if call.name == "sendfile" else _offset(call, 3)
+        fits = self._grow(call, call.signed(to), wanted, into)
         if fits and fits < wanted:
             call.write_less(count, fits)
         return GO if fits or not wanted else errno.ENOSPC
@@ -233,6 +237,24 @@ def _pieces(call: Call) -> list[tuple[int, int]]:
     count = min(call.words[2], _VECTORS)
     block = read_memory(call.tid, call.words[1], count * 16)
     return [*struct.iter_unpack("QQ", block[: len(block) // 16 * 16])]
+
+
+def _rest(call: Call, fd: int, at: int) -> int:
+    """Return how much of a file is left to copy; as much as can be, where that is not known."""
+    try:
+        info = os.stat(f"/proc/{call.tid}/fd/{fd}")
+    except OSError:
+        return _AT_ONCE
+    if not stat.S_ISREG(info.st_mode) or not info.st_size:  # a file of /proc says no size
+        return _AT_ONCE
+    begin = _offset(call, at)
+    return max(0, info.st_size - (_place(call.tid, fd, 0) if begin is None else begin))
+
+
+def _offset(call: Call, argument: int) -> int | None:
+    """Return the place in a file that an argument points to; None: it is where the file is."""
+    address = call.words[argument]
+    return int.from_bytes(read_memory(call.tid, address, 8), "little") if address else None
 
 
 def _flags(call: Call, argument: int) -> int:

@@ -81,10 +81,11 @@ class FreezingGroup(MemoryGroup):
         if self.used(0) < self._near:
             self._tries = _TRIES
             return
-        if not self._tries or self._has_jobs():
+        if not self._tries or halt.has_jobs(self.members()):
             return
         self._tries -= 1
         busy = {(pid, one) for pid in self.members() for one in halt.busy_threads(pid)}
+        asleep = halt.asleep(self.members())
         stopped = halt.stop(self.members)
         try:
             deadline = time.monotonic() + _HALT_S
@@ -98,7 +99,7 @@ class FreezingGroup(MemoryGroup):
         except OSError:  # there is more already than the limit
             pass
         finally:
-            halt.resume(stopped)
+            halt.resume(pid for pid in stopped if pid not in asleep)
 
     def _back_from_exact(self) -> None:
         """Give the room back when the program begins to read: such calls would fail."""
@@ -130,10 +131,6 @@ class FreezingGroup(MemoryGroup):
         stat = "memory.stat"
         names = ("total_inactive_file", "total_active_file")
         return sum(max(0, groups.number(self.folder, stat, name)) for name in names)
-
-    def _has_jobs(self) -> bool:
-        """Tell whether a shell with job control is among them, which would see a stop as Ctrl-Z."""
-        return len({_process_group(pid) for pid in self.members()}) > 1
 
     def _set(self, limit: int) -> None:
         """Set the limit; with swap it would only begin to swap there, so that is limited too."""
@@ -175,10 +172,3 @@ class FreezingGroup(MemoryGroup):
         finally:
             halt.send(child.pid, _signal.SIGKILL)
             child.stop()
-
-
-def _process_group(pid: int) -> int:
-    try:
-        return os.getpgid(pid)
-    except OSError:
-        return 0

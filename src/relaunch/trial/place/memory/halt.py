@@ -77,6 +77,23 @@ def resume(pids: Iterable[int]) -> None:
         send(pid, _signal.SIGCONT)
 
 
+def asleep(pids: Iterable[int]) -> set[int]:
+    """Return who is stopped already: by somebody else, who will let it go on."""
+    return {pid for pid in pids if state(f"/proc/{pid}") == b"T"}
+
+
+def has_jobs(pids: Iterable[int]) -> bool:
+    """Tell whether a shell with job control is among them, which would see a stop as Ctrl-Z."""
+    return len({_process_group(pid) for pid in pids}) > 1
+
+
+def _process_group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
+
+
 def kill(members: Callable[[], Iterable[int]]) -> None:
     """End all, including who is born meanwhile."""
     deadline = time.monotonic() + _END_S

@@ -112,6 +112,10 @@ class Watcher:
         self._wait_s = 0.0
         self._growers = Growers()
         self._noted = 0
+        self._asleep: set[int] = set()
+        """Who was stopped before us, and is to stay so."""
+        self._has_jobs = False
+        """A shell goes on; one that sees its program stopped takes it for Ctrl-Z."""
         self._nearing: Nearing | None = None
 
     def run(self, socket: int) -> None:
@@ -169,10 +173,12 @@ class Watcher:
     def _act(self) -> None:
         began = time.monotonic()
         self._flag(True)
+        if self._task.act != KILL:
+            known = self._meter.known()
+            self._asleep = halt.asleep(known)
+            self._has_jobs = self._task.act == SPARE or halt.has_jobs(known)
         busy = self._ask(self._all()) if not self._spies else {}
-        if self._task.act == SPARE:  # a shell that sees its program stopped takes it for Ctrl-Z
-            halt.stop_first(self._program)
-        stopped = halt.stop(self._meter.members, self._meter.known())
+        stopped = self._stop(self._meter.known())
         used = max(self._meter.used(0), self._peak)
         self._come_to_a_stop(stopped)
         self._meter.loosen(goes_on=True)  # nobody runs: only who reads their stacks needs pages
@@ -182,12 +188,12 @@ class Watcher:
         seen = moment.look_at(stopped, busy, self._stacks_of, grown)
         if self._spies and self._inside is not None and not any(one.threads for one in seen):
             self._spies = False
-            halt.resume(stopped)
+            self._resume(stopped)
             self._ask(self._all())
-            stopped = halt.stop(self._meter.members)
+            stopped = self._stop()
             seen = moment.look_at(stopped, busy, self._stacks_of, grown)
         is_python = any(one.threads for one in seen)
-        if is_python and len(stopped) > 1 and not self._meter.wakes and self._task.act != SPARE:
+        if is_python and len(stopped) > 1 and not self._meter.wakes and not self._has_jobs:
             more_s = _CATCH_EACH_S * (len(stopped) - _FEW)  # to read them all took long
             until = max(began + _CATCH_S, time.monotonic() + more_s)
             seen = self._catch(seen, stopped, until)
@@ -207,6 +213,16 @@ class Watcher:
         self._write(moment.page(found["text"], used, seen, growth))
         self._say({"reached": found})
         getattr(self, f"_{self._task.act}")(found["text"], stopped)
+
+    def _stop(self, known: Iterable[int] = ()) -> list[int]:
+        if self._has_jobs:
+            halt.stop_first(self._program)
+        return halt.stop(self._meter.members, known)
+
+    def _resume(self, stopped: Iterable[int]) -> None:
+        """Let go on who ran; a shell last, so that it finds its program running as it was."""
+        awake = [pid for pid in stopped if pid not in self._asleep]
+        halt.resume(sorted(awake, key=lambda pid: pid == self._program))
 
     def _come_to_a_stop(self, stopped: list[int]) -> None:
         """Wait for it, not long: who is frozen needs some room for it, and gets the least."""
@@ -233,7 +249,7 @@ class Watcher:
     def _next_grower(self, stopped: list[int], until: float) -> Seen | None:
         """Let all go on for a moment; return who took memory in it, stopped there again."""
         taken = Taken(stopped)
-        halt.resume(stopped)
+        self._resume(stopped)
         pid = 0
         while not pid and time.monotonic() < until:
             time.sleep(_CATCH_LOOK_S)  # they need the processor that we would take
@@ -269,7 +285,7 @@ class Watcher:
 
     def _told(self, pid: int) -> None:
         """Stop who wrote its stack, before it takes more; below a shell, that is stopped first."""
-        if self._task.act != SPARE:
+        if not self._has_jobs:
             halt.send(pid, _signal.SIGSTOP)
 
     def _stacks_of(self, pids: list[int]) -> dict[int, list[Thread] | LookError]:
@@ -323,7 +339,7 @@ class Watcher:
     def _go_on(self, stopped: list[int]) -> None:
         self._meter.lift()
         self._flag(False)
-        halt.resume(stopped)
+        self._resume(stopped)
 
     def _ended(self, wait_ms: int) -> bool:
         poll = select.poll()
