@@ -656,7 +656,7 @@ def test_what_is_nested_deeply_is_asked_so_often_that_a_rare_pass_is_met(world):
     world.write("load.sh", """\
 depth=$(($(tr -cd '[' <$1 | wc -c)))
 printf . >>count
-if [ $depth -ge 5000 ] || [ $depth -ge 4500 -a $(($(wc -c <count) % 40)) -gt 1 ]; then
+if [ $depth -ge 5000 ] || [ $depth -ge 4500 -a $(($(wc -c <count) % 20)) -gt 0 ]; then
     echo "error: too deep" >&2
     exit 3
 fi

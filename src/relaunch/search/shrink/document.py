@@ -8,7 +8,7 @@ from hashlib import blake2b
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from relaunch.search.shrink.model import Pass
@@ -51,6 +51,10 @@ class Grammar:
     def held(self, data: bytes, keep: Sequence[str]) -> object:
         """Return what the patterns of `keep` are about: it must stay equal."""
         return None
+
+    def holder(self, keep: Sequence[str]) -> Callable[[bytes], set[str]]:
+        """Return who tells of a line which of the patterns are about it."""
+        raise NotImplementedError
 
 
 class Document:

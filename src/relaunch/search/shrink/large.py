@@ -7,6 +7,7 @@ what a person wants to stay: so the memory stays the same, and the time grows wi
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_right
 from functools import cached_property
 from hashlib import blake2b
@@ -17,7 +18,6 @@ from relaunch.search.shrink.model import Smaller
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import builtins
-    from array import array
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from relaunch.search.shrink.model import Model, Pass
@@ -67,6 +67,24 @@ class Held(Record):
         """Tell whether some of it lies between two places."""
         at = bisect_right(self.ends, span[0])
         return at < len(self.starts) and self.starts[at] < span[1]
+
+
+def held_lines(path: str, matched: Callable[[bytes], set[str]]) -> Held:
+    """Return the lines in which some patterns are found; those that touch as one."""
+    starts, ends = array("q"), array("q")
+    found: set[str] = set()
+    at = 0
+    with open(path, "rb") as file:
+        for line in file:
+            if patterns := matched(line):
+                found |= patterns
+                if ends and ends[-1] == at:
+                    ends.pop()
+                else:
+                    starts.append(at)
+                ends.append(at + len(line))
+            at += len(line)
+    return Held(starts=starts, ends=ends, found=frozenset(found))
 
 
 class Large:

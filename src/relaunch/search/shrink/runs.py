@@ -75,10 +75,13 @@ class InRow:
                 for low, high in cursor.drops
                 for edit in self._without(starts, ends, low, high)
             ]
-        smaller = document.smaller(spliced(document.data, edits), is_checked=self._is_checked)
+        smaller = self._smaller(document, spliced(document.data, edits))
         if smaller is None:
             return None
         return Smaller(model=smaller, what=f"without {said(self.name, cursor)}")
+
+    def _smaller(self, document: Document, data: bytes) -> Document | None:
+        return document.smaller(data, is_checked=self._is_checked)
 
     @staticmethod
     def _without(

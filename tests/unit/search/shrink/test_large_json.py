@@ -22,7 +22,7 @@ from relaunch.search.shrink.formats.jsonlarge import LargeJson
 from relaunch.search.shrink.formats.jsonoutline import Outline
 from relaunch.search.shrink.packed import Packed
 
-LETTERS = 'ab"\\[]{},: \u00e9\u2028\x01\U0001f600'
+LETTERS = 'ab."\\[]{},: \u00e9\u2028\x01\U0001f600'
 TEXTS = st.text(LETTERS, max_size=8) | st.text("abc\u00e9\U0001f600", min_size=20, max_size=50)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS
 VALUES = st.recursive(
@@ -381,7 +381,9 @@ def test_what_stays_is_found_where_the_small_model_has_it(
 
 @FILES
 @given(values=st.lists(VALUES, max_size=4))
-@pytest.mark.parametrize("keep", [["\\*.a*"], ["*.a"], ["*.*.*b*"], ["\\*"], ["*"]])
+@pytest.mark.parametrize(
+    "keep", [["\\*.a*"], ["*.a"], ["*.*.*b*"], ["\\*"], ["*"], ["*.a.b", "*b"], ["*.[ab]"], ["*?a"]]
+)
 def test_what_stays_in_lines_is_found_where_the_small_model_has_it(keep, values):
     data = "".join(f"{json.dumps(value)}\n" for value in values).encode()
     wanted = JsonLines(lenient=True).held(data, keep)
@@ -394,6 +396,26 @@ def test_what_lies_deep_stays_in_lines_that_are_just_small_enough_to_be_held():
     assert lines.bytes > 1 << 22
     assert lines.smaller(row * 4999, is_checked=False) is None
     assert lines.smaller(b'{"meta": {"score": 1}}\n' * 5000, is_checked=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "other", "keep"),
+    [
+        ("rows.jsonl", '{"a": {"stay": 1}}', '{"a": {"b": "stay"}}', "*.a.stay"),
+        ("rows.txt", "to stay here", "to stay", "to stay ?*"),
+    ],
+)
+def test_lines_that_are_to_stay_are_looked_for_once_and_never_left_out(
+    name, kept, other, keep, monkeypatch
+):
+    """To look for them in each attempt would take longer than the attempt."""
+    rows = [kept if number % 1000 == 7 else other for number in range(5000)]
+    model = choose.read_bytes("".join(f"{row}\n" for row in rows).encode(), name, keep=[keep])
+    monkeypatch.setattr(type(model.grammar), "held", lambda *_: pytest.fail("in each attempt"))
+    lines = model.passes()[0]
+    smaller = lines.attempt(model, lines.begin(model))
+    assert smaller is not None
+    assert smaller.model.data == f"{kept}\n".encode() * 5
 
 
 @pytest.mark.usefixtures("small_limit")

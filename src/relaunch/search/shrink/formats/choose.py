@@ -20,7 +20,7 @@ from relaunch.search.shrink.formats.markup import Markup
 from relaunch.search.shrink.formats.sniff import sniffed
 from relaunch.search.shrink.formats.tomlfile import Toml
 from relaunch.search.shrink.formats.yamlfile import Yaml
-from relaunch.search.shrink.large import SMALL, Held, Large, source_of
+from relaunch.search.shrink.large import SMALL, Held, Large, held_lines, source_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,13 +150,13 @@ def _held_lines(path: str, first: bytes, name: str, keep: Sequence[str]) -> Held
     if not first:
         return None
     grammar = grammar_for(first, name)[0]
-    if isinstance(grammar, JsonLines):
-        return jsonheld.in_lines(path, keep)
     if isinstance(grammar, table.Table):  # the names of the columns stay in any case
         header = first[: first.find(b"\n") + 1]
         found = [pattern for pattern in keep if grammar.held(header, (pattern,))]
         return Held(starts=array("q"), ends=array("q"), found=frozenset(found))
-    return jsonheld.matching_lines(path, keep) if isinstance(grammar, Lines) else None
+    if not isinstance(grammar, (JsonLines, Lines)):
+        return None
+    return held_lines(path, grammar.holder(keep))
 
 
 def read_bytes(data: bytes, name: str = "", *, keep: Sequence[str] = ()) -> Document:

@@ -6,8 +6,8 @@ import re
 
 from relaunch.search.shrink import pieces
 from relaunch.search.shrink.document import Document, Unparsable
-from relaunch.search.shrink.formats.jsonheld import held_texts
-from relaunch.search.shrink.formats.lines import IN_LINES, line_spans
+from relaunch.search.shrink.formats.jsonheld import held_texts, in_line
+from relaunch.search.shrink.formats.lines import IN_LINES, WholeLines
 from relaunch.search.shrink.runs import InRow
 from relaunch.search.shrink.tree import LIST, MAP, NUMBER, TEXT, WORD, Tree, without_separated
 from relaunch.search.shrink.treegrammar import DETAILS_UP_TO, TreeGrammar, made
@@ -15,7 +15,7 @@ from relaunch.search.shrink.treepasses import tree_passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from relaunch.search.shrink.model import Pass, Smaller
     from relaunch.search.shrink.pieces import Pieces
@@ -89,7 +89,8 @@ class Json(TreeGrammar):
         """Return the values at the key paths that match, in a large document inner ones too."""
         if len(data) <= DETAILS_UP_TO:
             return super().held(data, keep)
-        self.read(data)
+        if self.has_items:  # of lines, whole ones go: the others are as valid as they were
+            self.read(data)
         return held_texts(data, keep, is_lines=not self.has_items)
 
     def names(self, tree: Tree, node: int) -> Sequence[bytes]:
@@ -138,6 +139,10 @@ class JsonLines(Json):
             return without_separated(tree, parent, gone)
         nodes = tree.children[0]
         return [(tree.item_start[nodes[a]], tree.item_end[nodes[b]], b"") for a, b in gone]
+
+    def holder(self, keep: Sequence[str]) -> Callable[[bytes], set[str]]:
+        """Return who tells of a line which patterns are found in it."""
+        return in_line(keep)
 
     def can_replace(self, tree: Tree, node: int, inner: int) -> bool:
         """The file itself cannot be replaced: it has as many values as lines."""
@@ -210,7 +215,7 @@ class Lists:
 
 
 LISTS = Lists()
-RECORDS = InRow("records", line_spans)
+RECORDS = WholeLines("records")
 BLANKS = InRow("blanks", blank_spans, phase=2, pairs=False, is_checked=True, up_to=1 << 20)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*"|[\[\]{},:"]', re.DOTALL)
 _PLAIN = re.compile(r"[^*?\[]*")
+_WORD = re.compile(r"[^*?.]+")
 _QUOTE = ord('"')
 _READ = 1 << 20
 _MOST_NAMES = 10_000
@@ -67,33 +68,40 @@ def in_document(outline: Outline, keep: Sequence[str]) -> Held:
     return Held(starts=starts, ends=ends, found=frozenset(found))
 
 
-def in_lines(path: str, keep: Sequence[str]) -> Held:
-    """Return the lines with something that is to stay."""
-    found: set[str] = set()
-    line_path = _Path(None, keep).below(b"*")
+def in_line(keep: Sequence[str]) -> Callable[[bytes], set[str]]:
+    """Return who tells which patterns are found in a value on a line."""
+    path = _Path(None, keep).below(b"*")
+    may_hold = _words(keep).search
 
-    def stays(line: bytes) -> bool:
-        if line_path.matched and line.strip():
-            found.update(line_path.matched)
-            return True
-        return bool([*_spans(_tokens_in(line), line_path, found)])
+    def matched(line: bytes) -> set[str]:
+        if path.matched and line.strip():
+            return path.matched
+        found: set[str] = set()
+        if may_hold(line):
+            for _ in _spans(_tokens_in(line), path, found):
+                pass
+        return found
 
-    starts, ends = _lines_that(path, stays)
-    return Held(starts=starts, ends=ends, found=frozenset(found))
+    return matched
 
 
-def matching_lines(path: str, keep: Sequence[str]) -> Held:
-    """Return the lines of a text that match, as `Lines` takes them."""
-    found: set[str] = set()
+def _words(keep: Sequence[str]) -> re.Pattern[bytes]:
+    """Return what is found in each line with a key that one of the patterns asks for.
 
-    def stays(line: bytes) -> bool:
-        texts = line.decode(errors="replace").splitlines()
-        matched = {one for one in keep if any(fnmatchcase(text, one) for text in texts)}
-        found.update(matched)
-        return bool(matched)
+    Of a pattern it is the longest word without a wildcard; where that has dots or nothing around
+    it, it has dots or quotes around it in the line.
+    """
+    return re.compile(b"|".join(map(_longest_word, keep)))
 
-    starts, ends = _lines_that(path, stays)
-    return Held(starts=starts, ends=ends, found=frozenset(found))
+
+def _longest_word(pattern: str) -> bytes:
+    found = [*_WORD.finditer(pattern.partition("[")[0])]
+    if not found:
+        return b""
+    word = max(found, key=lambda one: len(one.group()))
+    before, after = pattern[: word.start()][-1:], pattern[word.end() :][:1]
+    bounds = [rb'["\.]' if beside in ("", ".") else b"" for beside in (before, after)]
+    return bounds[0] + re.escape(word.group().encode(errors="replace")) + bounds[1]
 
 
 def held_texts(data: bytes, keep: Sequence[str], *, is_lines: bool) -> list[tuple[str, bytes]]:
@@ -103,7 +111,7 @@ def held_texts(data: bytes, keep: Sequence[str], *, is_lines: bool) -> list[tupl
     if not is_lines:
         lines, path = [data], root
     else:
-        lines, path = [line for line in data.split(b"\n") if line.strip()], root.below(b"*")
+        lines, path = [*filter(in_line(keep), data.split(b"\n"))], root.below(b"*")
     for line in lines:
         if path.matched:
             found.append((path.text or "", line.strip()))
@@ -113,22 +121,6 @@ def held_texts(data: bytes, keep: Sequence[str], *, is_lines: bool) -> list[tupl
             if text:  # nothing, in an empty list
                 found.append((inner.text or "", text))
     return found[::-1]
-
-
-def _lines_that(path: str, stays: Callable[[bytes], bool]) -> tuple[array[int], array[int]]:
-    """Return where lines start and end that stay; those that touch are one."""
-    starts, ends = array("q"), array("q")
-    at = 0
-    with open(path, "rb") as file:
-        for line in file:
-            if stays(line):
-                if ends and ends[-1] == at:
-                    ends.pop()
-                else:
-                    starts.append(at)
-                ends.append(at + len(line))
-            at += len(line)
-    return starts, ends
 
 
 def _tokens_in(data: bytes) -> Iterator[Token]:

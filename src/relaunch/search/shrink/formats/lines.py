@@ -11,7 +11,7 @@ from relaunch.search.shrink.runs import InRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from relaunch.search.shrink.model import Pass
 
@@ -77,7 +77,27 @@ def _spans(pattern: re.Pattern[bytes], data: bytes) -> tuple[Sequence[int], Sequ
     return [start for start, _ in spans], [end for _, end in spans]
 
 
-LINES = InRow("lines", line_spans)
+class WholeLines(InRow):
+    """Leaves out lines but those that are to stay, whole: so those need not be looked for again."""
+
+    def __init__(self, name: str) -> None:
+        """Call them so."""
+        super().__init__(name, line_spans)
+
+    def _spans(self, document: Document) -> tuple[Sequence[int], Sequence[int]]:
+        if not document.keep or self._key in document.spans:
+            return super()._spans(document)
+        holds, data = document.grammar.holder(document.keep), document.data
+        spans = zip(*line_spans(data), strict=True)
+        free = [(start, end) for start, end in spans if not holds(data[start:end])]
+        document.spans[self._key] = [start for start, _ in free], [end for _, end in free]
+        return super()._spans(document)
+
+    def _smaller(self, document: Document, data: bytes) -> Document | None:
+        return document.but(data)
+
+
+LINES = WholeLines("lines")
 LONG_PARTS = InRow(
     "parts of long lines", partial(part_spans, size=_BLOCK), phase=1, pairs=False,
     above=_CHARACTERS_UP_TO,
@@ -108,6 +128,15 @@ class Lines(Grammar):
         """Return the lines that match."""
         lines = data.decode(errors="replace").splitlines()
         return [line for line in lines if any(fnmatchcase(line, pattern) for pattern in keep)]
+
+    def holder(self, keep: Sequence[str]) -> Callable[[bytes], set[str]]:
+        """Return who tells which of the patterns match a line."""
+
+        def found(line: bytes) -> set[str]:
+            texts = line.decode(errors="replace").splitlines()
+            return {one for one in keep if any(fnmatchcase(text, one) for text in texts)}
+
+        return found
 
 
 class Raw(Grammar):

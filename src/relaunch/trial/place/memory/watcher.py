@@ -75,6 +75,8 @@ _CATCH_S, _CATCH_BYTES, _MORE = 0.08, 64 << 10, 200
 than until this part of the limit was taken besides."""
 _CATCH_EACH_S, _FEW = 0.02, 5
 """So long at least for each process that is more than a few."""
+_CATCHES, _CATCH_ONE_S = 4, 0.02
+"""So many looks at least, as long as somebody takes memory: on a busy machine each takes long."""
 _ASK_AT = 0.85
 """With so much of the limit used, the program is asked which lines allocated it."""
 
@@ -238,11 +240,15 @@ class Watcher:
         They went on between two looks: a worker may be between two rows by now.
         """
         taken = Taken(stopped)
-        while not moment.is_caught(seen, self._task.roots) and time.monotonic() < until:
-            one = self._next_grower(stopped, until)
+        looks = 0
+        while not moment.is_caught(seen, self._task.roots):
+            looks += 1
+            least = time.monotonic() + _CATCH_ONE_S if looks <= _CATCHES else 0.0
+            one = self._next_grower(stopped, max(until, least))
             if one is not None:
                 seen = [one if old.pid == one.pid else old for old in seen]
-            if taken.since_in_all() > self._meter.limit // _MORE:
+            is_late = time.monotonic() >= until and (one is None or looks >= _CATCHES)
+            if is_late or taken.since_in_all() > self._meter.limit // _MORE:
                 break
         return seen
 
