@@ -107,6 +107,29 @@ subprocess.run(["sh", "-c", line])
 
 
 @pytest.mark.parametrize("by", ["shim", "tracer"])
+@pytest.mark.parametrize(
+    "argv",
+    [["cat", "gone/x"], ["sh", "-c", "echo >gone/x"], ["sh", "-c", "cat gone/x | wc -l; exit 1"]],
+    ids=" ".join,
+)
+def test_a_program_that_ends_for_what_is_not_there_names_who_started_it(
+    by: str, argv: list[str], world: World, compiled: Path
+):
+    world.write("program.py", f"""\
+import subprocess
+
+def convert():
+    subprocess.run({argv})
+
+convert()
+""")  # fmt: skip
+    words = ("--by", by, "--", sys.executable, "program.py")
+    _, hits, said = blamed(world, *words, cache=compiled)
+    (hit,) = (hit for hit in hits if str(hit["path"]).endswith("gone/x"))
+    assert lines(hit) == [4, 6], said
+
+
+@pytest.mark.parametrize("by", ["shim", "tracer"])
 def test_a_semaphore_for_which_shared_memory_is_full(by: str, world: World, compiled: Path):
     world.write("program.py", SEMAPHORE)
     words = ("--by", by, "--disk", "/dev/shm=64K", "--", sys.executable, "program.py")

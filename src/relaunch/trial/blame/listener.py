@@ -39,6 +39,8 @@ _LOOKED_AT = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EADDRINUSE, errno.EACCES,
      errno.EPERM, errno.ENOMEM, errno.EFBIG, errno.EIO, -7)
 )  # fmt: skip
+_MOST_WHO = 100
+"""So many programs that ended badly are asked for who started them."""
 _MOST = 20_000
 """Records kept of one program; a loop of failures says nothing new after that."""
 
@@ -69,7 +71,10 @@ class Listener:
 
 
 class Said(Record):
-    """One thing that was said: a `hit`, that a program began (`hello`), or a path was `found`."""
+    """One thing that was said: a `hit`, that a program began (`hello`), or a path was `found`.
+
+    Or `who` started a process of which there were hits: the stack of that.
+    """
 
     word: str
     hit: Hit | None = None
@@ -102,6 +107,7 @@ class _Hearing:
         self._stacks: dict[int, list[str]] = {}
         """Of processes that were asked: the lines of their stacks."""
         self._asked: dict[int, int] = {}
+        self._who = 0
 
     def run(self) -> None:
         """Hear until our end of the control is closed, and what was said until then."""
@@ -160,7 +166,7 @@ class _Hearing:
             return
         if len(self._heard) < _MOST:
             self._note(record)
-        if record.startswith(b"ask\0"):
+        if record.startswith((b"ask\0", b"who\0")):
             self._answer(fd)
 
     def _answer(self, fd: int) -> None:
@@ -181,26 +187,40 @@ class _Hearing:
                 hit = self._with_parent(hit, int(fields[1]))
             text = dumps(to_json(explained(hit)))
             self._heard.append(text.encode("utf-8", "surrogateescape"))
+        elif word == b"who" and len(fields) == 2:
+            self._who += 1
+            if self._who <= _MOST_WHO and (stack := self._stack_above(int(fields[1]))):
+                self._heard.append(b"\0".join((word, fields[0], os.fsencode(stack))))
         elif len(fields) == (15 if word in _HITS else 2):
             self._heard.append(record)
 
     def _with_parent(self, hit: Hit, above: int) -> Hit:
         """Add where the Python is that started a process which is none; at most a few times."""
         asked = self._asked[hit.pid] = self._asked.get(hit.pid, 0) + 1
-        parent = nearest_python(above) if asked <= _MOST_ASKED else 0
+        stack = self._stack_above(above) if asked <= _MOST_ASKED else ""
+        frames, _ = read_stack(stack)
+        return hit.but(frames=frames, whose=PARENT) if frames else hit
+
+    def _stack_above(self, pid: int) -> str:
+        """Return where the nearest Python is: this process, or what started it; if it can tell."""
+        python = nearest_python(pid)
         # Python blocks signals while it starts a process, and may not have come to let them again.
-        if not parent or not handles(parent, ALL_STACKS, at_once=False):
-            return hit
-        self._stacks.pop(parent, None)
-        os.kill(parent, ALL_STACKS)
+        if not python or not handles(python, ALL_STACKS, at_once=False):
+            return ""
+        self._stacks.pop(python, None)
+        try:
+            os.kill(python, ALL_STACKS)
+        except OSError:  # it ended meanwhile
+            return ""
         until = time.monotonic() + _ANSWER_S
         while time.monotonic() < until:
             self._turn(_LOOK_MS)
-            last = self._stacks.get(parent, [""])[-1].rstrip()
+            last = self._stacks.get(python, [""])[-1].rstrip()
             if last.endswith((" in <module>", " in _run_module_as_main")):
                 break
-        frames, _ = read_stack("".join(self._stacks.pop(parent, ())))
-        return hit.but(frames=frames, whose=PARENT) if frames else hit
+            if last and not self._progress:  # it said all that it says: a deep stack is cut
+                break
+        return "".join(self._stacks.pop(python, ()))
 
 
 def explained(hit: Hit) -> Hit:

@@ -8,6 +8,7 @@ import sys
 from relaunch.inside.protocol import BLAME
 from relaunch.proc.capture import capture
 from relaunch.proc.companion import Companion
+from relaunch.trial.blame.hits import PARENT, read_stack
 from relaunch.trial.blame.listener import Listener
 
 TYPE_CHECKING = False
@@ -57,6 +58,14 @@ class Shim(Companion):
                 self.hits.append(said.hit)
             elif said.word == "hello":
                 self.heard.setdefault(said.pid, set()).add(said.text)
+            elif said.word == "who":
+                frames, _ = read_stack(said.text)
+                self.hits = [
+                    hit.but(frames=frames, whose=PARENT)
+                    if hit.pid == said.pid and not hit.frames and not hit.hidden
+                    else hit
+                    for hit in self.hits
+                ]
             else:
                 self.found.setdefault(said.pid, []).append(said.text)
         self._listener = None
