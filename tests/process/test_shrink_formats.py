@@ -104,6 +104,28 @@ def test_a_text_with_structure_is_cut_to_what_matters_and_can_be_read(world, end
     assert run(world, PYTHON, "-c", check, f"data.small.{end}") == "True"
 
 
+@pytest.mark.parametrize(
+    ("fails", "left"),
+    [
+        ("any(row['id'] == 40 for row in rows)", b'[{"id":40}]'),
+        ("raw[:3] == mark and any(row['id'] == 40 for row in rows)", b'\xef\xbb\xbf[{"id":40}]'),
+    ],
+    ids=["not needed", "needed"],
+)
+def test_text_behind_a_mark_of_its_byte_order_is_cut_by_its_structure(world, fails, left):
+    rows = json.dumps([{"id": number, "name": "x" * 20} for number in range(80)])
+    (world.project / "data.json").write_bytes(b"\xef\xbb\xbf" + rows.encode())
+    world.write("load.py", f"""\
+import json, sys
+raw, mark = open(sys.argv[1], "rb").read(), b"\\xef\\xbb\\xbf"
+rows = json.loads(raw.decode("utf-8-sig"))
+if {fails}: raise ValueError("bad row")
+""")  # fmt: skip
+    found = shrunk(world, PYTHON, "data.json")
+    assert (world.project / "data.small.json").read_bytes() == left
+    assert found["bytes"] == len(left)
+
+
 @pytest.mark.parametrize("end", READ)
 def test_a_table_is_cut_to_one_row_and_one_column(world, end):
     run(world, PYTHON, "-c", TABLE)

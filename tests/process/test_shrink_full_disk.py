@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import shutil
 import subprocess
@@ -87,6 +88,19 @@ def test_what_is_found_has_no_room(world: World, small_disk: Path) -> None:
     assert found["attempts"] > found["new_attempts"]
     assert "bad" in out.read_text()
     assert found["bytes"] == out.stat().st_size < 20
+
+
+def test_what_is_packed_has_no_room_to_be_unpacked(world: World, small_disk: Path) -> None:
+    world.write("load.py", LOAD)
+    with gzip.open(world.project / "data.txt.gz", "wb") as file:
+        file.write(b"x\n" * (13 << 20))
+    env = {"TMPDIR": str(small_disk)}
+    done = world.rl("shrink", "data.txt.gz", "--", PYTHON, "load.py", "data.txt.gz", env=env)
+    assert ended(done) == (
+        f"rl: `data.txt.gz` cannot be unpacked in {small_disk}: No space left on device"
+        f"   try: make room, or: export TMPDIR={world.project}"
+    )
+    assert os.listdir(small_disk) == []
 
 
 def test_what_was_there_stays_when_the_disk_is_full(world: World, small_disk: Path) -> None:

@@ -1,4 +1,4 @@
-"""A file that is compressed: what is in it shrinks, and is written compressed again."""
+"""A file that is compressed, or marked: what is in it shrinks, and is written so again."""
 
 from __future__ import annotations
 
@@ -27,19 +27,25 @@ if TYPE_CHECKING:
 _MARKS = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zst"))
 
 
+MARKED, _MARK = "marked", b"\xef\xbb\xbf"
+"""Text behind a mark of its byte order, as some editors write it."""
 UNPACKED = ".unpacked"
 """Behind the name of a file, while it is not packed yet."""
 
 
 def kind_of(first: bytes) -> str:
     """Return how a file is compressed, by its first bytes; empty if it is not."""
-    return next((kind for mark, kind in _MARKS if first.startswith(mark)), "")
+    return next((kind for mark, kind in (*_MARKS, (_MARK, MARKED)) if first.startswith(mark)), "")
 
 
 def opened(path: str, kind: str) -> IO[bytes]:
     """Open a compressed file to read what is in it."""
     if kind == "zst":
         return cast("IO[bytes]", _Frames(path))
+    if kind == MARKED:
+        file = open(path, "rb")  # noqa: SIM115  # closed by who has it
+        file.seek(len(_MARK))
+        return file
     return cast("IO[bytes]", {"gz": gzip, "bz2": bz2, "xz": lzma}[kind].open(path, "rb"))
 
 
@@ -158,6 +164,67 @@ class Packed:
         """Return what can be tried on what is in it."""
         return [_Within(doing) for doing in self.inner.passes()]
 
+    def but(self, inner: Model) -> Packed:
+        """Return something else, packed the same way."""
+        return Packed(inner, self.kind)
+
+
+class Marked(Packed):
+    """A model of what comes after a mark of its byte order."""
+
+    def __init__(self, inner: Model) -> None:
+        """It is not packed, but for the mark."""
+        super().__init__(inner, MARKED)
+
+    @property
+    def bytes(self) -> int:
+        """How large it is, with its mark."""
+        return len(_MARK) + self.inner.bytes
+
+    @property
+    def measure(self) -> tuple[int, ...]:
+        """It is more than without the mark."""
+        most, *others = self.inner.measure
+        return (len(_MARK) + most, *others)
+
+    def write(self, path: str) -> None:
+        """Write it behind a mark."""
+        plain = f"{path}{UNPACKED}"
+        self.inner.write(plain)
+        try:
+            with open(plain, "rb") as source, open(path, "xb") as target:
+                target.write(_MARK)
+                shutil.copyfileobj(source, target, 1 << 20)
+        finally:
+            os.unlink(plain)
+
+    def passes(self) -> Sequence[Pass]:
+        """Return what can be tried: first to leave out the mark."""
+        return [_Unmark(), *super().passes()]
+
+    def but(self, inner: Model) -> Packed:
+        """Return something else behind the mark."""
+        return Marked(inner)
+
+
+class _Unmark:
+    """Leaves out the mark."""
+
+    name = "mark"
+    phase = 0
+
+    def begin(self, model: Model) -> int | None:
+        return 0 if isinstance(model, Marked) else None
+
+    def attempt(self, model: Marked, _cursor: int) -> Smaller | None:
+        return Smaller(model=model.inner, what="without the mark of its byte order")
+
+    def failed(self, _model: Marked, _cursor: int) -> None:
+        return None
+
+    def passed(self, _model: Model, _cursor: int) -> None:
+        return None
+
 
 class _Within:
     """A pass over what is packed."""
@@ -174,7 +241,7 @@ class _Within:
         found = self._doing.attempt(model.inner, cursor)
         if found is None:
             return None
-        return Smaller(model=Packed(found.model, model.kind), what=found.what)
+        return Smaller(model=model.but(found.model), what=found.what)
 
     def failed(self, model: Packed, cursor: Any) -> Any:
         return self._doing.failed(model.inner, cursor)

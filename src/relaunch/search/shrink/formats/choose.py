@@ -9,6 +9,7 @@ import weakref
 from array import array
 from functools import partial
 
+from relaunch.errors import UsageError
 from relaunch.search.shrink import packed
 from relaunch.search.shrink.document import Document, Unparsable
 from relaunch.search.shrink.formats import jsonfile, jsonheld, jsonlarge, table
@@ -25,6 +26,7 @@ from relaunch.search.shrink.large import SMALL, Held, Large, held_lines, source_
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import IO
 
     from relaunch.search.shrink.document import Grammar
     from relaunch.search.shrink.model import Model
@@ -63,6 +65,8 @@ def _read(path: str, keep: Sequence[str]) -> Model:
         first = file.read(_FIRST)
     kind = packed.kind_of(first)
     name = os.path.basename(path)
+    if kind == packed.MARKED:
+        return packed.Marked(_unpacked(path, kind, name, keep))
     if kind:
         return packed.Packed(_unpacked(path, kind, name, keep), kind)
     return _read_plain(path, name, keep)
@@ -101,12 +105,12 @@ def _unpacked(path: str, kind: str, name: str, keep: Sequence[str]) -> Model:
         data = file.read(most + 1)
         if len(data) <= most:
             return read_bytes(data, name, keep=keep)
-        plain = tempfile.TemporaryFile(prefix="relaunch-")  # noqa: SIM115  # closed with its model
+        # It is closed with its model.
+        plain = tempfile.TemporaryFile(prefix="relaunch-", buffering=0)  # noqa: SIM115
         try:
             while data:
-                plain.write(data)
+                _put(plain, data, path)
                 data = file.read(1 << 20)
-            plain.flush()
             model = _read_plain(f"/dev/fd/{plain.fileno()}", name, keep, path)
         except BaseException:
             plain.close()
@@ -116,6 +120,19 @@ def _unpacked(path: str, kind: str, name: str, keep: Sequence[str]) -> Model:
     else:
         plain.close()
     return model
+
+
+def _put(plain: IO[bytes], data: bytes, packed_in: str) -> None:
+    """Write more of what was unpacked; the folder for that may be smaller than the file's own."""
+    try:
+        while data:
+            data = data[plain.write(data) :]
+    except OSError as error:
+        folder, name = tempfile.gettempdir(), os.path.basename(packed_in)
+        raise UsageError(
+            f"`{name}` cannot be unpacked in {folder}: {error.strerror}",
+            hint=f"make room, or: export TMPDIR={os.path.dirname(os.path.abspath(packed_in))}",
+        ) from None
 
 
 def _large_json(path: str, name: str, keep: Sequence[str], packed_in: str) -> Model | None:
