@@ -98,6 +98,10 @@ def _pack(source: IO[bytes], target: IO[bytes], kind: str) -> None:
     if kind == "zst":
         _zstd().ZstdCompressor().copy_stream(source, target)
         return
+    if kind == MARKED:
+        target.write(_MARK)
+        shutil.copyfileobj(source, target, 1 << 20)
+        return
     made: Any
     if kind == "gz":  # without name and time: the same content is the same file
         made = gzip.GzipFile("", "wb", fileobj=target, mtime=0)
@@ -186,17 +190,6 @@ class Marked(Packed):
         """It is more than without the mark."""
         most, *others = self.inner.measure
         return (len(_MARK) + most, *others)
-
-    def write(self, path: str) -> None:
-        """Write it behind a mark."""
-        plain = f"{path}{UNPACKED}"
-        self.inner.write(plain)
-        try:
-            with open(plain, "rb") as source, open(path, "xb") as target:
-                target.write(_MARK)
-                shutil.copyfileobj(source, target, 1 << 20)
-        finally:
-            os.unlink(plain)
 
     def passes(self) -> Sequence[Pass]:
         """Return what can be tried: first to leave out the mark."""
