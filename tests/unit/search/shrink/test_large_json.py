@@ -415,6 +415,7 @@ def test_lines_that_are_to_stay_are_looked_for_once_and_never_left_out(
     lines = model.passes()[0]
     smaller = lines.attempt(model, lines.begin(model))
     assert smaller is not None
+    assert isinstance(smaller.model, Document)
     assert smaller.model.data == f"{kept}\n".encode() * 5
 
 
