@@ -6,7 +6,6 @@ import gzip
 import json
 import math
 import os
-import time
 from typing import Any
 
 import pytest
@@ -334,14 +333,34 @@ def test_where_a_large_list_begins_is_found_without_a_look_at_all_of_it(one_file
     assert outline.tokens.cache_info().misses < 10
 
 
-def test_a_document_nested_very_deeply_is_cut_in_time(one_file, monkeypatch):
-    deep = 100_000
+class Looks(list[Any]):
+    """Tokens that count how often one is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index):
+        Looks.looks += 1
+        return super().__getitem__(index)
+
+    def __iter__(self):
+        return (self[index] for index in range(len(self)))
+
+    def __reversed__(self):
+        return (self[index] for index in range(len(self) - 1, -1, -1))
+
+
+def test_a_document_nested_very_deeply_is_cut_with_a_few_looks_for_each_level(
+    one_file, monkeypatch
+):
+    deep = 20_000
     data = b"[1, " * deep + b"0" + b"]" * deep
     outline = outline_of(one_file(data), 1 << 14, monkeypatch)
-    began = time.process_time()
-    cuts = jsonlarge.cuts(outline, [(0, 5), (10, len(outline))])
+    tokens = {number: Looks(outline.tokens(number)) for number in range(len(outline))}
+    monkeypatch.setattr(outline, "tokens", tokens.__getitem__)
+    monkeypatch.setattr(Looks, "looks", 0)
+    cuts = jsonlarge.cuts(outline, [(0, 1), (3, len(outline))])
     assert sum(end - start for start, end in cuts) > deep
-    assert time.process_time() - began < 5  # it is half a second; eleven if each level looks anew
+    assert Looks.looks < 100 * deep  # thousands for each level, if it looks from the start
 
 
 @pytest.mark.usefixtures("small_limit")
