@@ -7,7 +7,7 @@ import os
 from glob import escape
 
 from relaunch.errors import UsageError
-from relaunch.search.shrink.document import Document, Unparsable
+from relaunch.search.shrink.document import Document
 from relaunch.search.shrink.formats.words import Environment, Words
 from relaunch.search.shrink.large import Large
 from relaunch.search.shrink.packed import Packed
@@ -77,14 +77,11 @@ def _last_name(pattern: str) -> str:
 
 
 def _is_called(pattern: str, model: Model) -> bool:
-    """Tell whether something in a file is called so; UsageError if its names cannot be read."""
+    """Tell whether something in a file is called so."""
     if isinstance(model, Large):
         return model.held is not None and pattern in model.held.found
     assert isinstance(model, Document)
-    try:
-        return bool(model.grammar.held(model.data, (pattern,)))
-    except Unparsable as fault:  # of a large file only the beginning was looked at
-        raise UsageError(f"--keep {pattern}: names cannot be read: {fault}") from None
+    return bool(model.grammar.held(model.data, (pattern,)))
 
 
 def _words(request: Request) -> Words:
