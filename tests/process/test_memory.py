@@ -558,7 +558,9 @@ def test_tracking_names_the_lines_that_allocated_the_most(world, way):
                 .replace("rows = []", "rows = []; import time"))  # fmt: skip
     words = ("--memory", "80M", "--track-memory", "--", sys.executable, "train.py")
     done = world.rl(*words, env=way)
-    assert "Reached 80.0 MB at loader.py:" in done.stderr, done.stderr
+    assert re.search(
+        r"Reached 80\.0 MB at loader\.py:[45] load_rows <- train\.py:6 main", done.stderr
+    )
     (first, *_) = reached(world)["growth"]
     assert first["at"] == f"{world.project}/loader.py:4"
     assert first["bytes"] > MB

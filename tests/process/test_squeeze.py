@@ -104,25 +104,35 @@ def test_without_a_command_it_is_the_shell_of_the_person(world: World, disk: str
         terminal.close()
 
 
+def with_a_stopped_job(terminal: Terminal) -> int:
+    """Have a `cat` that ran and was stopped; returns where the screen is then."""
+    at = terminal.wait("mine> ")
+    terminal.type("echo g''o; cat\r")
+    at = terminal.wait("go\r\n", after=at)
+    terminal.type("here\r")
+    at = terminal.wait("here\r\nhere", after=at)
+    terminal.type("\x1a")
+    return terminal.wait(r"Stopped.*cat", after=at)
+
+
+def continue_the_job(terminal: Terminal, at: int) -> None:
+    """Have it go on in front, and leave."""
+    terminal.type("fg\r")
+    at = terminal.wait(r"fg\s+cat\r", after=at)
+    terminal.type("again\r")
+    terminal.wait("again\r\nagain", after=at)
+    terminal.type("\x04")
+    terminal.type("exit\r")
+    assert terminal.process.wait(20) == 0
+
+
 def test_jobs_of_the_shell_can_be_stopped_and_continued(world: World, disk: str):
     needs("bash")
     (world.home / ".bashrc").write_text("PS1='mine> '\n")
     terminal = Terminal([*RL, "squeeze", "--disk", disk, "--", "bash"], world.env, world.project)
     try:
-        at = terminal.wait("mine> ")
-        terminal.type("echo g''o; cat\r")
-        at = terminal.wait("go\r\n", after=at)
-        terminal.type("here\r")
-        at = terminal.wait("here\r\nhere", after=at)
-        terminal.type("\x1a")
-        at = terminal.wait(r"Stopped.*cat", after=at)
-        terminal.type("fg\r")
-        at = terminal.wait("cat\r", after=at)
-        terminal.type("again\r")
-        terminal.wait("again\r\nagain", after=at)
-        terminal.type("\x04")
-        terminal.type("exit\r")
-        assert terminal.process.wait(20) == 0
+        at = with_a_stopped_job(terminal)
+        continue_the_job(terminal, at)
     finally:
         terminal.close()
 
@@ -338,13 +348,7 @@ def test_at_a_limit_that_is_lifted_a_program_of_a_shell_stays_in_front_and_its_j
     words = [*RL, "squeeze", "--memory", "150M", "--at-limit", "lift", *by, "--", "bash"]
     terminal = Terminal(words, world.env, world.project)
     try:
-        at = terminal.wait("mine> ")
-        terminal.type("echo g''o; cat\r")
-        at = terminal.wait("go\r\n", after=at)
-        terminal.type("here\r")
-        at = terminal.wait("here\r\nhere", after=at)  # it runs
-        terminal.type("\x1a")
-        at = terminal.wait(r"Stopped.*cat", after=at)
+        at = with_a_stopped_job(terminal)
         terminal.type(f"{sys.executable} eat.py\r")
         at = terminal.wait("it goes on without the limit", after=at)
         terminal.type("words\r")
@@ -352,13 +356,7 @@ def test_at_a_limit_that_is_lifted_a_program_of_a_shell_stays_in_front_and_its_j
         terminal.type("jobs\r")
         at = terminal.wait(r"\[1\]\+  (Stopped|Running) ", after=at)
         assert terminal.screen[:at].endswith("Stopped "), terminal.screen
-        terminal.type("fg\r")
-        at = terminal.wait(r"fg\s+cat\r", after=at)
-        terminal.type("again\r")
-        terminal.wait("again\r\nagain", after=at)
-        terminal.type("\x04")
-        terminal.type("exit\r")
-        assert terminal.process.wait(20) == 0
+        continue_the_job(terminal, at)
     finally:
         terminal.close()
 
