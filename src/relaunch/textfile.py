@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 _PIECE = 1 << 16
+IN_TREE = ".relaunch"
+"""The folder of ours in a project that is not a git repository."""
 
 
 def read_text(path: str, errors: str = "surrogateescape") -> str:
@@ -25,3 +27,22 @@ def read_if_there(path: str) -> str:
         return read_text(path)
     except OSError:
         return ""
+
+
+def make_own_folder(path: str) -> None:
+    """Make a folder of ours, for its owner alone; in a project, git is to leave it alone.
+
+    The project may become a repository one day, and then nothing of it may be staged.
+    """
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    if os.path.basename(path) != IN_TREE:
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        fd = os.open(os.path.join(path, ".gitignore"), flags, 0o600)
+    except OSError:
+        return  # it is there, or nothing can be written
+    try:
+        os.write(fd, b"*\n")
+    finally:
+        os.close(fd)

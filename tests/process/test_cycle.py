@@ -198,6 +198,26 @@ def test_outside_git_everything_works_from_a_private_repository(world, tmp_path)
     assert sorted(p.name for p in folder.iterdir()) == [".relaunch", "train.py"]
 
 
+@pytest.mark.parametrize("words", [["--", "true"], ["repeat", "2", "--", "true"]])
+def test_a_journal_in_the_tree_is_never_staged(world, tmp_path, words):
+    folder = tmp_path / "loose"
+    folder.mkdir()
+    world.rl(*words, cwd=folder)
+    world.git("init", "-q", "--template=", cwd=folder)
+    world.git("add", "-A", cwd=folder)
+    assert (folder / ".relaunch").is_dir()
+    assert not [path for path in world.git("ls-files", cwd=folder).split() if "relaunch" in path]
+
+
+def test_an_older_journal_in_the_tree_is_kept_from_git_at_the_next_trial(world, tmp_path):
+    folder = tmp_path / "loose"
+    folder.mkdir()
+    world.rl("--", "true", cwd=folder)
+    (folder / ".relaunch" / ".gitignore").unlink()
+    world.rl("--", "true", cwd=folder)
+    assert (folder / ".relaunch" / ".gitignore").read_text() == "*\n"
+
+
 def test_in_a_worktree_the_journal_is_shared_and_the_last_command_is_its_own(train, tmp_path):
     other = tmp_path / "other"
     train.git("worktree", "add", "-q", str(other))

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 
 from relaunch.record import Record
+from relaunch.textfile import IN_TREE as MARKER
 from relaunch.textfile import read_text
-
-MARKER = ".relaunch"
 
 
 class Home(Record):

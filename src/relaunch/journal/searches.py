@@ -22,7 +22,7 @@ import time
 from relaunch.errors import JournalError
 from relaunch.journal.store import read_json, write_file, write_json
 from relaunch.jsontext import dumps, loads
-from relaunch.textfile import read_text
+from relaunch.textfile import make_own_folder, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _open_in_use(home: str) -> int:
 def begin(home: str, start: dict[str, Any]) -> Search:
     """Make a new search exist, held by us."""
     folder = os.path.join(home, "searches")
-    os.makedirs(home, mode=0o700, exist_ok=True)
+    make_own_folder(home)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     temp = os.path.join(folder, f".new-{os.getpid()}-{time.monotonic_ns()}")
     os.mkdir(temp, 0o700)

@@ -28,7 +28,7 @@ from relaunch.errors import JournalError
 from relaunch.journal.output import SEGMENT_BYTES, OutputWriter
 from relaunch.jsontext import dumps, loads
 from relaunch.record import Record
-from relaunch.textfile import read_text
+from relaunch.textfile import make_own_folder, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Journal:
 
         Trials of one `lineage`, in practice of one command, are told against each other.
         """
-        os.makedirs(self.home, mode=0o700, exist_ok=True)  # makedirs' mode is for the last folder
+        make_own_folder(self.home)  # before what is in it: the mode is for the last folder
         os.makedirs(self.trials, mode=0o700, exist_ok=True)
         first = self.first_with(identity) if identity else ""
         pid = os.getpid()

@@ -12,6 +12,7 @@ from relaunch.errors import PlaceError, UsageError
 from relaunch.proc.detached import start_detached
 from relaunch.proc.tree import end_all, processes, send
 from relaunch.record import Record
+from relaunch.textfile import make_own_folder
 from relaunch.trial.launch.slurm import ask
 from relaunch.trial.launch.slurm import held as holding
 from relaunch.trial.launch.slurm.ask import State, state_of
@@ -87,6 +88,7 @@ def allocate(
     """
     folder = folder_of(project)
     ask.need("salloc", os.environ.get("PATH", os.defpath))
+    make_own_folder(os.path.dirname(folder))
     os.makedirs(folder, mode=0o700, exist_ok=True)
     before = current(project)
     if before is not None:

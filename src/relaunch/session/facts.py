@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.journal.store import write_file, write_json
+from relaunch.textfile import make_own_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def journal_salt(journal: str) -> bytes:
         pass
     salt = os.urandom(32)
     try:
-        os.makedirs(journal, mode=0o700, exist_ok=True)
+        make_own_folder(journal)
         write_file(path, salt)
     except OSError:
         pass  # an unwritable journal is told of where the trial is written

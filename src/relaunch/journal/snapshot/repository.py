@@ -12,6 +12,7 @@ import time
 from relaunch.errors import SnapshotError
 from relaunch.journal.store import write_file
 from relaunch.proc.capture import capture, complaint
+from relaunch.textfile import make_own_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Repository:
 
     def mend(self) -> None:
         """Write all but the objects anew. `git init` would cost a process and read templates."""
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        make_own_folder(os.path.dirname(self.path))
         # It may hold files that others cannot read in the project. Another may make it meanwhile.
         os.makedirs(self.path, mode=0o700, exist_ok=True)
         for folder in ("objects/info", "objects/pack", "refs", "info", "roots"):

@@ -11,6 +11,7 @@ import fcntl
 import os
 
 from relaunch.errors import PlaceError
+from relaunch.textfile import make_own_folder
 from relaunch.trial.place.sets import (
     point,
     present_targets,
@@ -125,7 +126,7 @@ class Lock:
         """Open the lock files; the folder is made if need be."""
         self.journal = journal
         try:
-            os.makedirs(journal, mode=0o700, exist_ok=True)
+            make_own_folder(journal)
             self.gate = _open(os.path.join(journal, "sets.gate"))
             self.held = _open(os.path.join(journal, "sets.lock"))
         except OSError as error:
