@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 from relaunch.record import Record
-from relaunch.textfile import IN_TREE as MARKER
-from relaunch.textfile import read_text
+from relaunch.textfile import IN_TREE, read_text
 
 
 class Home(Record):
@@ -32,7 +31,7 @@ class Home(Record):
 def find_home(cwd: str) -> Home:
     """Find the project around `cwd`; never fails, and writes nothing."""
     top = _ancestor_with(cwd, ".git")
-    marked = _ancestor_with(cwd, MARKER)
+    marked = _ancestor_with(cwd, IN_TREE)
     if top and len(top) >= len(marked):
         git_dir = _git_dir(os.path.join(top, ".git"))
         if git_dir:
@@ -49,7 +48,7 @@ def find_home(cwd: str) -> Home:
     wide = not marked and project in ("/", "/tmp", "/var/tmp", os.path.expanduser("~"))
     if wide:
         return Home(project=project, journal=_state_folder(project), too_wide=True)
-    journal, unwritable = _writable(os.path.join(project, MARKER), project)
+    journal, unwritable = _writable(os.path.join(project, IN_TREE), project)
     return Home(project=project, journal=journal, unwritable=unwritable)
 
 

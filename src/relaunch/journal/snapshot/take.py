@@ -11,7 +11,7 @@ import os
 import time
 
 from relaunch.errors import SnapshotError
-from relaunch.journal.home import MARKER, Home, find_home
+from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot import borrow
 from relaunch.journal.snapshot.base import follow
 from relaunch.journal.snapshot.choose import choose
@@ -27,6 +27,7 @@ from relaunch.journal.snapshot.listing import (
 from relaunch.journal.snapshot.repository import SKIPPED_OUTSIDE_GIT
 from relaunch.journal.snapshot.state import look, suspects_in
 from relaunch.journal.snapshot.workindex import RACES, Raced, Stale, WorkIndex, home_of
+from relaunch.textfile import IN_TREE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def take(
     """Keep the code as it is now. SnapshotError if it cannot be: the caller runs on without."""
     if home.too_wide:
         raise SnapshotError(
-            f"{home.project} is too wide to keep its code", hint=f"mkdir {MARKER}  # in the project"
+            f"{home.project} is too wide to keep its code", hint=f"mkdir {IN_TREE}  # in the project"
         )
     roots: list[Root] = []
     seen: set[str] = set()
