@@ -47,7 +47,8 @@ def take(
     """Keep the code as it is now. SnapshotError if it cannot be: the caller runs on without."""
     if home.too_wide:
         raise SnapshotError(
-            f"{home.project} is too wide to keep its code", hint=f"mkdir {IN_TREE}  # in the project"
+            f"{home.project} is too wide to keep its code",
+            hint=f"mkdir {IN_TREE}  # in the project",
         )
     roots: list[Root] = []
     seen: set[str] = set()
