@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.depth import load_profile
+
+load_profile()
 
 GOLDEN = Path(__file__).parent / "golden"
 LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "240"))
@@ -51,17 +54,24 @@ class World:
     `start` hands out the running process. `rl` on this PATH is this checkout.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, template: Path | None = None) -> None:
         self.root = root
         self.home = root / "home"
         self.project = root / "project"
         self.bin = root / "bin"
+        self.env = self._env()
+        if template is None:
+            self._make()
+            return
         for folder in (self.home, self.project, self.bin, root / "tmp"):
+            shutil.copytree(template / folder.name, folder)
+
+    def _make(self) -> None:
+        for folder in (self.home, self.project, self.bin, self.root / "tmp"):
             folder.mkdir()
         script = self.bin / "rl"
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m relaunch "$@"\n')
         script.chmod(0o755)
-        self.env = self._env()
         # These tests run on an editable install of this very checkout: leave it out of snapshots.
         self.settings("[record]\nalso = []\n")
         # Without the samples of hooks, which cost as much as all else.
@@ -193,10 +203,15 @@ class World:
         )
 
 
+@pytest.fixture(scope="session")
+def _first_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_once(tmp_path_factory, "first-world", World)
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    """A project and a home that belong to this test alone."""
-    return World(tmp_path)
+def world(tmp_path: Path, _first_world: Path) -> World:
+    """A project and a home that belong to this test alone: a copy, made without running git."""
+    return World(tmp_path, _first_world)
 
 
 @contextmanager
