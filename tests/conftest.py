@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.depth import load_profile
+
+load_profile()
 
 GOLDEN = Path(__file__).parent / "golden"
 LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "240"))

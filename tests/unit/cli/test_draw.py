@@ -4,8 +4,9 @@ import io
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.cli import draw, show
 
@@ -50,7 +51,7 @@ def test_a_very_narrow_screen_loses_the_least_needed_columns_first():
     assert draw.table(columns, rows, 1, PLAIN)[1] == "aaaa"
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(paths, min_size=1, max_size=5))
 def test_a_quoted_command_comes_out_of_bash_byte_for_byte(words):
     line = f"printf '%s\\0' {draw.quoted(words)}"

@@ -4,8 +4,9 @@ import argparse
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.cli import diff, log, show
 from relaunch.errors import RelaunchError
@@ -40,9 +41,7 @@ def said(module, words):
     return ""
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(st.sampled_from(START), anything, max_size=3),
     st.dictionaries(st.sampled_from(END), anything, max_size=3),

@@ -4,8 +4,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.histories import START, History, own_settings  # noqa: F401
 
 from relaunch.errors import UsageError
@@ -271,7 +272,7 @@ def flattened(repo: Repository, commits, known: list[str]) -> set[str]:
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(graphs(), st.data())
 def test_the_line_and_what_its_merges_hide_are_all_commits_of_the_range(graph, data):
     parents, empty = graph

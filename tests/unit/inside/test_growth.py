@@ -4,8 +4,9 @@ import math
 import random
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.inside.sections.growth import growth
 
@@ -101,7 +102,7 @@ def test_a_slow_leak_below_what_allocators_play_with_is_not_told():
 
 
 @given(st.lists(st.integers(0, 1 << 34), max_size=60), st.integers(0, 1 << 40))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_how_much_there_was_before_makes_no_difference(values, base):
     first = growth([(n, value) for n, value in enumerate(values)])
     moved = growth([(n, value + base) for n, value in enumerate(values)])
@@ -109,6 +110,6 @@ def test_how_much_there_was_before_makes_no_difference(values, base):
 
 
 @given(st.lists(st.integers(0, 1 << 34), max_size=60))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_what_shrinks_never_leaks(values):
     assert growth(list(enumerate(sorted(values, reverse=True)))) == 0

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.inside.label.find import labels_of
 from relaunch.inside.label.source import decoded
@@ -295,7 +296,7 @@ around: list[Callable[[str], str]] = [
 ]
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.lists(st.one_of(expressions, things), min_size=1, max_size=3), st.sampled_from(around))
 def test_a_text_from_the_source_is_the_source_and_one_from_the_bytecode_means_the_same(texts, put):
     program = put(f"probe({', '.join(texts)})")

@@ -5,8 +5,9 @@ import os
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.inside import ranked
 from relaunch.inside.ranked import Lock, Ranked
@@ -129,7 +130,7 @@ def test_without_a_place_for_the_lock_lines_come_out_all_the_same(tmp_path):
 
 
 @given(st.lists(st.text(alphabet="ab\n \u00e9", max_size=12), max_size=20))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_however_a_text_is_cut_the_same_lines_come_out(pieces):
     class Kept(Lock):
         def __init__(self) -> None:

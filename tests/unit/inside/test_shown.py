@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.inside import shown
 from relaunch.inside.looks import patience
@@ -414,7 +415,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(values, st.integers(20, 300))
 def test_it_is_one_line_that_fits_and_says_the_same_again(value, room):
     text = show(value, room)
@@ -423,7 +424,7 @@ def test_it_is_one_line_that_fits_and_says_the_same_again(value, room):
     assert show(value, room) == text
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(values)
 def test_the_value_and_the_random_state_stay_as_they_were(value):
     before, state = repr(value), random.getstate()
@@ -433,14 +434,14 @@ def test_the_value_and_the_random_state_stay_as_they_were(value):
     assert random.getstate() == state
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.one_of(st.integers(), st.floats(), st.text(max_size=50), st.binary(max_size=50)))
 def test_what_is_short_is_shown_as_python_writes_it(value):
     if len(repr(value)) <= 200:
         assert show(value) == repr(value)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(values)
 def test_a_summary_is_fit_for_json(value):
     found = json.loads(json.dumps(summary(value), allow_nan=False))

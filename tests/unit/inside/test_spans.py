@@ -11,8 +11,9 @@ from types import CodeType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.inside.probe import engine, lines, rewrite, spans
 
@@ -329,7 +330,7 @@ def _statement(draw: st.DrawFn, depth: int, *, loop: bool) -> str:
 
 
 @given(programs(), st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_any_program_does_the_same_with_any_section_around_its_lines(source, data):
     last = source.count("\n")
     first = data.draw(st.integers(1, last))

@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.journal import index
 from relaunch.journal.index import Query, Row, find, holds
@@ -164,7 +165,7 @@ def test_the_kept_index_is_used(journal, cache, monkeypatch):
 words = st.text(alphabet="aA%_'\\ßİ\udc80 é", max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     rows=st.lists(
         st.tuples(words, words, words, st.sampled_from(["passed", "failed", ""])), max_size=6

@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.snapshots import Counted, Project, counting, past_its_tick
 
 from relaunch.journal.snapshot.collect import collect
@@ -133,7 +134,7 @@ TEXT = st.builds(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 @given(pairs=st.lists(st.tuples(TEXT, TEXT), min_size=20))
 def test_counts_are_those_of_git(
     pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory

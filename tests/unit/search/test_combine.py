@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from relaunch.search.combine import combinations, order_for_learning, pairwise
@@ -101,7 +101,6 @@ def test_nothing_to_combine():
     assert order_for_learning([]) == []
 
 
-@settings(deadline=None)
 @given(FACTORS, st.randoms(use_true_random=False))
 def test_the_order_for_learning_loses_and_adds_nothing(factors, dice):
     cases = combinations(factors)
@@ -110,7 +109,6 @@ def test_the_order_for_learning_loses_and_adds_nothing(factors, dice):
     assert sorted(map(str, found)) == sorted(map(str, cases))
 
 
-@settings(deadline=None)
 @given(FACTORS)
 def test_an_interrupted_sweep_has_seen_all_pairs_early(factors):
     cases = combinations(factors)

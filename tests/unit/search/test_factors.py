@@ -8,8 +8,9 @@ from itertools import combinations as subsets
 from itertools import product
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.search.combine import combinations, order_for_learning
 from relaunch.search.conditions import Condition, Rule
@@ -112,7 +113,7 @@ def small_sweeps(draw):
     return cases, outcomes
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(small_sweeps())
 def test_all_shortest_rules_are_found_and_no_other(sweep):
     cases, outcomes = sweep
@@ -152,7 +153,7 @@ def designs(draw):
     return cases, Rule(ways=(way,))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(designs())
 def test_a_planted_conjunction_is_among_what_is_told(design):
     cases, planted = design
@@ -168,7 +169,7 @@ def test_a_planted_conjunction_is_among_what_is_told(design):
         assert frozenset(map(frozenset, planted.ways)) in rules
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(designs())
 def test_the_cases_asked_for_were_not_run_and_the_rules_disagree_on_them(design):
     cases, planted = design

@@ -6,8 +6,9 @@ import random
 from math import ceil, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.search.graph import GraphSearch
 from relaunch.search.line import LineSearch, Side
@@ -52,7 +53,7 @@ def drive(search, look, *, workers=1):
 
 
 @given(graphs(), st.data(), st.integers(1, 3))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_the_culprit_of_any_graph_is_found(parents, data, workers):
     has = ancestors(parents)
     culprit = data.draw(st.integers(1, len(parents) - 1))
@@ -63,7 +64,7 @@ def test_the_culprit_of_any_graph_is_found(parents, data, workers):
 
 
 @given(graphs(), st.data(), st.integers(1, 2))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_what_fails_otherwise_is_never_blamed(parents, data, workers):
     has = ancestors(parents)
     size = len(parents) - 1

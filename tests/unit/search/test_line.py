@@ -7,8 +7,9 @@ from itertools import pairwise
 from math import ceil, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.search.line import LineSearch, Side, flattened
 from relaunch.search.posterior import Posterior, Rates
@@ -43,7 +44,6 @@ def begun(size, culprit, *, prior=None, **more):
 
 
 @given(SIZES, st.data())
-@settings(deadline=None)
 def test_a_steady_program_takes_about_as_many_runs_as_halving(size, data):
     culprit = data.draw(st.integers(1, size))
     answer = drive(begun(size, culprit), steady(culprit))
@@ -54,7 +54,7 @@ def test_a_steady_program_takes_about_as_many_runs_as_halving(size, data):
 
 
 @given(SIZES, st.data(), st.integers(2, 4))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_several_at_once_find_the_same(size, data, workers):
     culprit = data.draw(st.integers(1, size))
     answer = drive(begun(size, culprit), steady(culprit), workers=workers)
@@ -63,7 +63,7 @@ def test_several_at_once_find_the_same(size, data, workers):
 
 
 @given(st.integers(2, 300), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_stretch_that_fails_otherwise_is_never_blamed(size, data):
     culprit = data.draw(st.integers(1, size))
     first = data.draw(st.integers(1, size - 1))
@@ -102,7 +102,7 @@ def test_where_nearly_all_fails_otherwise_the_neighbours_of_the_ends_are_tried(
 
 
 @given(st.integers(40, 140), st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_who_is_patient_finds_what_nearly_all_of_a_range_hides(size, data):
     """Only the culprit and the one before it show anything else than another failure."""
     culprit = data.draw(st.integers(1, size))
@@ -119,7 +119,7 @@ def test_who_is_patient_finds_what_nearly_all_of_a_range_hides(size, data):
 
 
 @given(st.integers(2, 200), st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_scattered_breakage_costs_runs_and_never_the_answer(size, data):
     culprit = data.draw(st.integers(1, size))
     seed = data.draw(st.integers(0, 1000))
@@ -150,7 +150,7 @@ def test_a_long_stretch_that_fails_otherwise_is_left_behind_in_few_runs():
 
 
 @given(st.integers(3, 400), st.integers(2, 5))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_several_at_once_divide_evenly_what_is_left(size, workers):
     places = sorted(begun(size, 1).propose(workers))
     assert len(places) == min(workers, size - 1)
@@ -284,7 +284,6 @@ def test_a_flattened_prior_sums_to_one_and_rules_nothing_else_out(prior):
     st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=12),
     st.sampled_from([Rates(steady=True), Rates(), Rates(before=0.0), Rates(after=1.0)]),
 )
-@settings(deadline=None)
 def test_the_table_of_stretches_is_what_bayes_says_place_by_place(size, seen, rates):
     from relaunch.search.posterior import pairs_of
 

@@ -6,7 +6,7 @@ import random
 from math import inf, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from relaunch.search.order import Order, fit, reach_interval, reaches
@@ -100,7 +100,6 @@ def test_costs_that_have_nothing_to_do_with_the_size_are_not_sure():
     assert sure == 0
 
 
-@settings(deadline=None)
 @given(st.sampled_from(list(GROWTH)), st.floats(1e-6, 1e9), st.integers(0, 50))
 def test_the_unit_of_the_cost_does_not_matter(order, unit, seed):
     points = planted(order, noise=0.05, seed=seed)
@@ -119,7 +118,6 @@ def test_the_formula_says_what_it_costs():
     assert reaches(found, 3 + 2 * 1000**2) == pytest.approx(1000)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from([order for order in GROWTH if order is not Order.CONSTANT]),
     st.floats(1.5, 1e6),

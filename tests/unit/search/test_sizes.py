@@ -6,8 +6,9 @@ from itertools import pairwise
 from math import ceil, log
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.search.grown import Direction, Shape
 from relaunch.search.ladder import Scale
@@ -65,7 +66,7 @@ def thresholds(draw, most=20_000):
 # --- one change
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(thresholds(), st.integers(1, 9))
 def test_the_edge_is_exact_and_the_runs_are_bounded(case, workers):
     low, high, scale, threshold, before, after = case
@@ -83,7 +84,7 @@ def test_the_edge_is_exact_and_the_runs_are_bounded(case, workers):
     assert rounds <= ceil(opening / workers) + halving + ceil(6 / workers)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(thresholds(), st.integers(1, 6), st.data())
 def test_workers_may_end_in_any_order(case, workers, data):
     low, high, scale, threshold, before, after = case
@@ -99,7 +100,6 @@ def test_workers_may_end_in_any_order(case, workers, data):
     assert answer.runs <= grow.bound
 
 
-@settings(deadline=None)
 @given(ranges(), st.sampled_from([PASSED, FAILED]))
 def test_a_verdict_that_never_changes_is_not_made_up(case, verdict):
     low, high, scale = case
@@ -113,7 +113,6 @@ def test_a_verdict_that_never_changes_is_not_made_up(case, verdict):
     assert {look.value for look in answer.looks} >= {low, high}
 
 
-@settings(deadline=None)
 @given(st.integers(1, 64), st.integers(2, 40), st.data())
 def test_the_edge_is_exact_to_the_step(step, steps, data):
     low, high = 8, 8 + step * steps + data.draw(st.integers(0, step - 1))
@@ -172,7 +171,6 @@ def test_a_single_value_is_tried_once():
     assert (answer.edge, answer.direction, answer.runs) == (None, Direction.ALWAYS_FAILS, 1)
 
 
-@settings(deadline=None)
 @given(thresholds(), st.integers(1, 20), st.integers(1, 4))
 def test_the_budget_is_kept_and_what_is_known_by_then_is_told(case, budget, workers):
     low, high, scale, threshold, before, after = case
@@ -186,7 +184,6 @@ def test_the_budget_is_kept_and_what_is_known_by_then_is_told(case, budget, work
 # --- values that are no whole numbers
 
 
-@settings(deadline=None)
 @given(st.floats(1e-6, 0.5), st.integers(1, 4))
 def test_a_learning_rate_is_found_to_two_digits(threshold, workers):
     grow = Grow(1e-6, 1.0)
@@ -223,7 +220,7 @@ def with_stretches(draw, most):
     return low, high, scale, threshold, verdict
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(with_stretches(most=1), st.integers(1, 5))
 def test_a_stretch_that_cannot_be_tested_leaves_the_narrowest_honest_bracket(case, workers):
     low, high, scale, threshold, verdict = case
@@ -241,7 +238,7 @@ def test_a_stretch_that_cannot_be_tested_leaves_the_narrowest_honest_bracket(cas
     assert answer.edge.first_suspect == answer.edge.before + 1
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(with_stretches(most=6), st.integers(1, 5), st.data())
 def test_with_many_such_stretches_the_bracket_still_holds_the_truth(case, workers, data):
     low, high, scale, threshold, verdict = case
@@ -277,7 +274,7 @@ def test_where_nothing_can_be_judged_nothing_is_claimed():
 # --- more than one change
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(ranges(2000), st.data(), st.integers(1, 4))
 def test_monotone_is_never_claimed_against_a_value_that_was_tried(case, data, workers):
     low, high, scale = case
@@ -332,7 +329,7 @@ def test_the_usual_shapes_are_recognised(fails, said, most):
     assert answer.runs <= most
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(2, 4000), st.integers(0, 2000))
 def test_both_sides_of_a_window_are_exact_once_it_is_seen(first, width):
     last = min(first + width, 4095)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.search.stretches import Guess, Stretches, _guesses
 
@@ -25,7 +26,7 @@ def lines(guess: Guess, size: int):
 
 
 @given(SEEN, st.integers(1, 7))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_the_chance_is_what_counting_all_possible_lines_says(seen, place):
     size = 8
     if place in seen:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.outcome import Outcome, Signature
 from relaunch.recipe import Recipe
@@ -54,7 +55,7 @@ def drive(along, jobs, ended, run):
     st.sets(st.integers(1, 500), max_size=40),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_search_that_is_done_runs_nothing_when_it_is_resumed(edge, jobs, other, flipped, rng):
     known = []
 

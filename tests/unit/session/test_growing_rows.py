@@ -6,8 +6,9 @@ import csv
 import io
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.recipe import Recipe
 from relaunch.session.growing import rows
@@ -17,7 +18,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), max_size=12), st.integers(0, 14))
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_a_cut_table_is_the_first_rows_of_it(tmp_path_factory, table, count):
     folder = tmp_path_factory.mktemp("cut")
     written = io.StringIO(newline="")
@@ -33,7 +34,7 @@ def test_a_cut_table_is_the_first_rows_of_it(tmp_path_factory, table, count):
 
 
 @given(st.lists(st.dictionaries(TEXT, TEXT, max_size=2), max_size=12), st.integers(0, 14))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_cut_lines_are_the_first_rows(tmp_path_factory, values, count):
     folder = tmp_path_factory.mktemp("cut")
     source, cut = folder / "d.jsonl", folder / "cut.jsonl"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.small import shrink
 
@@ -32,7 +32,6 @@ def step(size: int) -> Attempt:
     return Attempt(number=1, parts={"it": model}, changed="it", what="", key=b"")
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(1, 1200), min_size=1), st.sets(st.integers(1, 1200)))
 def test_what_is_kept_is_larger_than_what_was_doubted_if_that_costs_little(sizes, doubted):
     falling = sorted(sizes, reverse=True)

@@ -3,8 +3,9 @@
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.session.two_trials import (
     changes,
@@ -64,7 +65,7 @@ def test_added_removed_and_changed_names():
 lines = st.lists(st.sampled_from(["a", "b", "- x", "+ y", "@@ -1 +1 @@", "diff --git a/z b/z", ""]))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(lines, lines)
 def test_a_diff_of_any_text_is_read_as_git_means_it(tmp_path_factory, old, new):
     folder = tmp_path_factory.mktemp("diff")

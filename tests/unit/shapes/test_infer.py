@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests import arrays, looking
 
@@ -396,7 +396,6 @@ def programs(draw):
     return calls
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(programs(), st.booleans())
 def test_what_is_written_holds_and_is_written_once(calls, with_arguments):
     new = looking.commented(LAW, calls, with_arguments=with_arguments)

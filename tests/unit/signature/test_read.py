@@ -7,8 +7,9 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.trial.signature.marker import looks_failing
 from relaunch.trial.signature.python import raised_in
@@ -68,7 +69,7 @@ def test_type_message_and_function_change_the_identity(change):
     assert said(traceback(**change)).digest != said(traceback()).digest
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(0, 2**32))
 def test_two_ranks_talking_at_once_are_read_apart(seed):
     order = random.Random(seed)
@@ -128,7 +129,7 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(LINES, max_size=25).map("\n".join))
 def test_tracebacks_cut_and_shuffled_in_any_way_are_borne(text):
     for code in (0, 1):

@@ -12,8 +12,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.errors import TinyError
 from relaunch.tiny.data.choose import Reservoir, share_out
@@ -53,7 +54,7 @@ def taken(data: bytes, name: str, **wanted):
 
 @given(ROWS, HOWS, st.integers(1, 50), st.booleans(), st.integers(0, 5))
 @example([{}, {"a": None}, {"a": None}], How.STRATIFIED, 3, False, 0)  # no value is not null
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_rows_that_are_taken_are_rows_of_the_input_in_its_order(rows, how, count, is_plain, seed):
     whole = lines_of(rows)
     key = "a" if how is How.STRATIFIED and any("a" in row for row in rows) else ""
@@ -92,7 +93,7 @@ def kinds_of(rows: list[Any], names: str) -> set[str]:
 
 
 @given(ROWS, st.sampled_from([How.RANDOM, How.FIRST]))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_every_kind_of_special_value_that_is_there_is_kept(rows, how):
     done, data = taken(b"".join(lines_of(rows)), "big.jsonl", how=how, rows=200)
     wanted = kinds_of(rows, "abc")
@@ -105,7 +106,7 @@ def test_every_kind_of_special_value_that_is_there_is_kept(rows, how):
 
 
 @given(st.lists(st.lists(TEXT, min_size=2, max_size=2), min_size=1, max_size=30), st.integers(1, 9))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_rows_of_csv_may_have_quotes_and_line_ends_in_them(rows, count):
     rows = [[a.replace("\r", "").replace("\0", ""), b.replace("\r", "").replace("\0", "") + "."]
             for a, b in rows]  # fmt: skip
@@ -119,7 +120,7 @@ def test_rows_of_csv_may_have_quotes_and_line_ends_in_them(rows, count):
 
 
 @given(ROWS, st.integers(1, 9))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_elements_of_a_json_array_stay_as_they_are(rows, count):
     done, data = taken(json.dumps(rows, indent=2).encode(), "big.json", rows=count)
     assert repr(json.loads(data)) == repr([rows[pick] for pick in done.picks])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.tiny.finding import search as searching
 from relaunch.tiny.finding.pattern import patterns_of
@@ -32,7 +33,7 @@ def _small_blocks(monkeypatch):
 
 
 @given(PIECES)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @example([(b"x" * 14, 5, False), (b"y", 4, True)])
 def test_all_that_was_planted_is_found_and_nothing_else(pieces):
     searching.BLOCK = 16

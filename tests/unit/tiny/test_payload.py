@@ -12,8 +12,9 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch import payload
 from relaunch.errors import TinyError
@@ -30,7 +31,7 @@ IN_NUMPY = st.sampled_from([name for name in DTYPES if not name.startswith(("bf"
 
 
 @given(SHAPES, NAMES)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_counting_counts_from_one_exactly_in_every_type(shape, name):
     values = made(shape, dtype_of(name), "count").values()
     assert len(values) == math.prod(shape)
@@ -42,7 +43,7 @@ def test_counting_counts_from_one_exactly_in_every_type(shape, name):
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=4).map(tuple))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_digits_of_a_coded_value_are_its_index(shape):
     array = np.array(payload(shape, "int64", kind="coded", to="list"))
     widths = [len(str(size - 1)) for size in shape]
@@ -65,7 +66,7 @@ def test_a_code_that_does_not_fit_is_a_place_and_says_so():
 
 
 @given(SHAPES, IN_NUMPY, st.integers(1, 2**64 - 1))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_sentinel_is_the_same_bytes_in_every_type(shape, name, sentinel):
     if name == "bool":
         return
@@ -105,7 +106,7 @@ def test_small_floats_are_read_and_written_as_their_tables_say():
 
 
 @given(SHAPES, IN_NUMPY, st.sampled_from(["count", "coded", "random", "adversarial"]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_numpy_reads_what_we_write_and_we_read_what_numpy_writes(shape, name, kind):
     array = made(shape, dtype_of(name), kind)
     read = np.load(io.BytesIO(write_npy(array)))
@@ -114,7 +115,7 @@ def test_numpy_reads_what_we_write_and_we_read_what_numpy_writes(shape, name, ki
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=3), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_an_array_is_cut_in_each_direction(shape, most):
     array = np.arange(math.prod(shape), dtype="float32").reshape(shape)
     file = io.BytesIO()

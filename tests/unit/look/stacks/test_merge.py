@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
+from tests.depth import examples
 
 from relaunch.look.stacks import Frame, ProcessStacks, Thread
 from relaunch.look.stacks.merge import Branch, Group, leaves, merge
@@ -215,7 +216,7 @@ def keys(stack) -> tuple[tuple[str, int, str], ...]:
     return tuple((one.file, one.line, one.function) for one in stack)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(processes)
 def test_every_thread_is_at_exactly_one_end_of_the_tree(everyone):
     merged = merge(everyone)
@@ -231,7 +232,7 @@ def test_every_thread_is_at_exactly_one_end_of_the_tree(everyone):
         assert sorted(told) == sorted(real)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(processes, some.randoms(use_true_random=False))
 def test_the_order_in_which_processes_come_does_not_matter(everyone, chance: random.Random):
     shuffled = [*everyone]

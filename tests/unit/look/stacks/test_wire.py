@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from tests.depth import examples
 from tests.unit.look.stacks.test_merge import REDUCE, processes, rank
 
 from relaunch.look.stacks.merge import merge
@@ -23,7 +24,7 @@ def text_of(everyone, **more) -> str:
     return json.dumps(value, indent=2)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(processes)
 def test_what_is_written_is_read_back_and_merges_to_the_same(everyone):
     back = read_processes(text_of(everyone))

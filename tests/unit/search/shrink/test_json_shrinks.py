@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.small import shrink
 
 from relaunch.search.shrink.document import Document, Unparsable
@@ -55,7 +56,7 @@ def test_what_python_writes_is_read_and_nothing_else(value, indent):
         json.loads(tree.raw(node))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.text(alphabet='{}[]",:0 -1.e\\ntrue\n', max_size=12))
 def test_it_takes_what_python_takes(text):
     data = text.encode()
@@ -68,7 +69,7 @@ def test_it_takes_what_python_takes(text):
         Json().read(data)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(VALUES, VALUES, VALUES)
 def test_a_needed_string_is_all_that_is_left(first, second, third):
     value = {"a": first, "deep": [second, {"b": ["so NEEDED it is", third]}]}
@@ -78,7 +79,7 @@ def test_a_needed_string_is_all_that_is_left(first, second, third):
     assert search.best["it"].data == b'"NEEDED"'
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(VALUES, VALUES)
 def test_a_needed_path_is_all_that_is_left(first, second):
     value = {"model": {"layers": [first, {"size": second, "kind": "x"}]}, "other": first}
@@ -93,7 +94,7 @@ def test_a_needed_path_is_all_that_is_left(first, second):
     assert best in ({"model": {"layers": [{"size": 0}]}}, {"model": {"layers": ["size"]}})
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(3, 12), st.integers(1, 4))
 def test_the_depth_that_fails_is_all_that_is_left(deep, wide):
     value: object = 0
@@ -120,7 +121,7 @@ def _depth(value):
     return 1 + max((_depth(one) for one in _children(value)), default=0)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=60), st.integers(1, 10))
 def test_as_many_items_are_left_as_a_failure_needs(items, needed):
     needed = min(needed, len(items))
@@ -234,7 +235,7 @@ def _counted(data, fails, sizes):
     return shrink(Document(data, JsonLines()), counted)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(VALUES, min_size=2, max_size=12), st.data())
 def test_two_needed_records_are_all_that_is_left(values, data):
     first, second = sorted(

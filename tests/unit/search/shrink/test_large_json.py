@@ -9,8 +9,9 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.small import shrink
 
 from relaunch.search.shrink import large
@@ -122,9 +123,7 @@ def marks(data):
     return found
 
 
-FILES = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+FILES = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FILES

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 
 from relaunch.search.shrink import pieces
 
@@ -38,7 +39,7 @@ def test_only_the_needed_pieces_are_left(n, data):
     assert attempts <= 4 + (len(needed) + 1) * 2 * (n.bit_length() + 2)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(1, 60), st.integers(0, 60))
 def test_as_many_are_left_as_a_failure_needs(n, needed):
     units, attempts = left_after(n, lambda rest: len(rest) >= min(n, needed))
@@ -46,7 +47,7 @@ def test_as_many_are_left_as_a_failure_needs(n, needed):
     assert attempts <= 4 * n + 40
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(2, 24), st.integers(0, 1 << 24), st.booleans())
 def test_no_single_piece_can_go_at_the_end_whatever_the_failure(n, seed, pairs):
     import random

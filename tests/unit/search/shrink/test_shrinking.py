@@ -4,8 +4,9 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.small import shrink
 
 from relaunch.search.shrink.document import Document
@@ -22,7 +23,7 @@ def has(*needles):
     return lambda model: all(needle in model.data for needle in needles)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.sets(st.integers(0, 39), min_size=1, max_size=4), st.integers(2, 6))
 def test_several_workers_and_a_resumed_search_come_to_the_same(needed, workers):
     fails = has(*(b"line %d " % number for number in needed))

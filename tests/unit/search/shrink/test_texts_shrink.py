@@ -13,8 +13,9 @@ from zlib import crc32
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.small import shrink
 
 from relaunch.search.shrink.document import Document
@@ -54,7 +55,7 @@ def by_dice(seed):
     return lambda text: crc32(f"{seed}{text}".encode()) % 3 == 0
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(MAPS, st.sampled_from([False, None, True]), st.integers(0, 1 << 16))
 def test_yaml_stays_yaml_at_each_step(value, style, seed):
     text = yaml.safe_dump(value, default_flow_style=style)
@@ -67,7 +68,7 @@ def test_a_quoted_text_that_ends_in_what_looks_like_a_comment_is_cut_by_lines(mo
     assert not is_yaml(f"x: '\n\n  #'\n{more}")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(MAPS, st.sampled_from([False, None]))
 def test_of_yaml_only_the_needed_key_is_left(value, style):
     value = {**value, "model": {"layers": [{"size": 64, "kind": "x"}, "y"], "rest": value}}
@@ -179,7 +180,7 @@ def test_toml_is_cut_to_one_key_and_stays_toml(path, least):
     assert search.tried <= 150
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 1 << 16))
 def test_toml_stays_toml_at_each_step(seed):
     small(TOML, "a.toml", by_dice(seed), tomllib.loads)
@@ -205,7 +206,7 @@ def test_xml_is_cut_to_the_element_that_matters():
     assert best == "<title>Three</title>"
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 1 << 16))
 def test_xml_stays_well_formed_at_each_step(seed):
     small(XML, "a.xml", by_dice(seed), ElementTree.fromstring)

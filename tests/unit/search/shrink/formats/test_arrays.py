@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.needs import python_with_torch
 from tests.unit.search.shrink.formats.searched import shrink
 
@@ -34,7 +35,7 @@ def loaded(model: Any) -> Any:
 
 
 @given(st.sampled_from(KINDS), SHAPES, st.booleans(), st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_cuts_of_a_npy_are_the_slices_that_numpy_has(
     kind: str, shape: tuple[int, ...], fortran: bool, data: st.DataObject
 ) -> None:

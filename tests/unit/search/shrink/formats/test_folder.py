@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.unit.search.shrink.formats.searched import shrink
 
 from relaunch.errors import UsageError
@@ -101,7 +102,7 @@ def test_sources_in_a_folder_become_small_and_compile(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "b/c", "b/d/e", "b/d/f", "g/h"]), unique=True, min_size=1))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_exactly_the_files_that_matter_are_left(wanted: list[str]) -> None:
     entries: dict[str, Any] = {}
     for name in ("a", "b", "b/c", "b/d", "b/d/e", "b/d/f", "g", "g/h"):

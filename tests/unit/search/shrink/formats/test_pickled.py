@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.unit.search.shrink.formats.searched import shrink
 
 from relaunch.errors import UsageError
@@ -60,7 +61,7 @@ PROTOCOLS = st.integers(0, 5)
 
 
 @given(VALUES, PROTOCOLS)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_pickle_is_written_back_as_the_same_objects(value: Any, protocol: int) -> None:
     data = pickle.dumps(value, protocol)
     written = dump(parse(data))
@@ -69,7 +70,7 @@ def test_a_pickle_is_written_back_as_the_same_objects(value: Any, protocol: int)
 
 
 @given(VALUES, PROTOCOLS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_attempt_on_a_pickle_can_be_loaded(value: Any, protocol: int) -> None:
     model = Pickled(parse(pickle.dumps([value, 12345], protocol)))
 

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.depth import examples
 from tests.unit.search.shrink.formats.searched import shrink
 
 from relaunch.errors import UsageError
@@ -65,7 +66,7 @@ def test_a_large_module_becomes_the_one_construct_that_matters(
 
 
 @given(st.sampled_from(sorted(set(SOURCES) - {"argparse"})), st.data())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_whatever_statements_go_the_rest_compiles(name: str, data: st.DataObject) -> None:
     text = SOURCES[name]
     model = PythonSource(text, valid=True)
@@ -176,7 +177,7 @@ def test_tokens_together_are_the_text(text: bytes) -> None:
 
 
 @given(st.sampled_from(sorted(SOURCES)))
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_an_unshrunk_source_is_written_byte_by_byte(name: str) -> None:
     model = python_source.read(str(STDLIB / f"{name}.py"))
     assert model.data == SOURCES[name]
