@@ -921,3 +921,28 @@ def test_where_no_rung_works_one_line_says_why(world: World):
     assert done.returncode == 2
     assert "rl: no small disk over ckpt: overlay: left out; tmpfs: left out; trace: " in done.stderr
     assert "rl doctor" in done.stderr
+
+
+@pytest.mark.parametrize("folder", ["/proc", "/sys", "/dev", "/dev/pts", "/sys/fs", "link"])
+def test_the_folders_of_the_kernel_are_refused_also_through_a_link(person, folder):
+    (person.project / "link").symlink_to("/proc/sys")
+    null = os.stat("/dev/null")
+    for verb in ("run", "squeeze", "blame"):
+        done = person.rl(verb, "--disk", f"{folder}=1M", "--", "true")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert f"--disk {folder}: what is there is the kernel's (" in done.stderr
+    assert os.stat("/dev/null") == null
+
+
+def test_a_folder_that_became_a_link_since_it_was_named_is_refused(person):
+    folder = checkpoints(person)
+    person.rl("run", "--disk", "ckpt=3M", "--", "true")
+    folder.rename(person.project / "real")
+    folder.symlink_to("real")
+    for where in ("real", "/proc"):
+        folder.unlink()
+        folder.symlink_to(where)
+        done = person.rl()
+        assert (done.returncode, "ckpt is another folder now" in done.stderr) == (2, True)
+    folder.unlink()
+    folder.mkdir()

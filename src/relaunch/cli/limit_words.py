@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from relaunch import settings
 from relaunch.cli.launch_options import seconds
@@ -123,7 +124,24 @@ def small_disk(word: str) -> SmallDisk:
         raise UsageError(f"--disk {folder}: {error.strerror}", hint=f"ls -ld {folder}") from None
     if not os.path.isdir(path):
         raise UsageError(f"--disk {folder}: it is no directory", hint=f"ls -ld {folder}")
+    if kind := _kernel_folder(path):
+        raise UsageError(
+            f"--disk {folder}: what is there is the kernel's ({kind}), not files on a disk",
+            hint=f"stat -f {folder}",
+        )
     return SmallDisk(path=path, size_bytes=bytes_, inodes=inodes)
+
+
+def _kernel_folder(path: str) -> str:
+    from relaunch.trial.place.disk.kernel_folders import kernel_folder
+
+    if sys.platform != "linux":
+        return ""
+    fd = os.open(path, os.O_PATH)
+    try:
+        return kernel_folder(fd)
+    finally:
+        os.close(fd)
 
 
 def _split(word: str) -> tuple[str, str]:

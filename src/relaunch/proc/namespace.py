@@ -147,29 +147,17 @@ def unmount(path: str) -> None:
     _call(path, "umount2", os.fsencode(path), DETACH)
 
 
-class Mount(Record):
-    """One line of the table of mounts."""
-
-    path: str
-    kind: str
-
-
-def mounts_below(folder: str) -> list[Mount]:
+def mounts_below(folder: str) -> list[str]:
     """List what is mounted below a folder, and seen, outermost first."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         return read_mounts(file.read(), folder)
 
 
-def read_mounts(text: str, folder: str) -> list[Mount]:
-    """Read the table; of several mounts at one place the last is seen."""
+def read_mounts(text: str, folder: str) -> list[str]:
+    """Read the table; several mounts at one place are one."""
     inside = folder.rstrip("/") + "/"
-    found = {}
-    for line in text.splitlines():
-        words = line.split(" ")
-        path = _unescaped(words[4])
-        if path.startswith(inside) and path != inside:
-            found[path] = Mount(path=path, kind=words[words.index("-") + 1])
-    return [found[path] for path in sorted(found)]
+    found = {_unescaped(line.split(" ")[4]) for line in text.splitlines()}
+    return sorted(path for path in found if path.startswith(inside) and path != inside)
 
 
 def _unescaped(text: str) -> str:

@@ -21,13 +21,8 @@ TABLE = """\
 
 
 def test_only_what_is_mounted_below_a_folder_is_listed():
-    assert [one.path for one in read_mounts(TABLE, "/data")] == ["/data/a b\\c", "/data/x"]
-
-
-def test_of_several_mounts_at_one_place_the_last_is_seen():
-    assert [one.kind for one in read_mounts(TABLE, "/data")] == ["tmpfs", "xfs"]
+    assert read_mounts(TABLE, "/data") == ["/data/a b\\c", "/data/x"]
 
 
 def test_below_the_root_is_everything_but_the_root():
-    paths = [one.path for one in read_mounts(TABLE, "/")]
-    assert paths == ["/data", "/data/a b\\c", "/data/x", "/database", "/proc"]
+    assert read_mounts(TABLE, "/") == ["/data", "/data/a b\\c", "/data/x", "/database", "/proc"]

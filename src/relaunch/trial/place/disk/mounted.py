@@ -24,6 +24,7 @@ from relaunch.proc.namespace import (
 )
 from relaunch.record import Record
 from relaunch.trial.place.disk.foreign import rights_in, take_over
+from relaunch.trial.place.disk.kernel_folders import kernel_folder
 from relaunch.trial.place.disk.words import OVERLAY, TMPFS
 
 TYPE_CHECKING = False
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
     from relaunch.recipe import SmallDisk
 
 _AS_BEFORE = RDONLY | NOSUID | NODEV | NOEXEC
-_NO_DISKS = frozenset(
-    ("autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts",
-     "devtmpfs", "efivarfs", "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore",
-     "rpc_pipefs", "securityfs", "sysfs", "tracefs")
-)  # fmt: skip
-"""What is mounted below and is no place for files stays what it is."""
 _ACLS = ("system.posix_acl_access", "system.posix_acl_default")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -70,13 +65,17 @@ class Mounted:
         self.foreign = 0
         """Files of others that we may write to outside, and not here."""
         self._real = _open(disk.path)
+        if os.readlink(_path(self._real)) != disk.path:  # a link was put there since it was named
+            raise OSError(f"{disk.path} is another folder now")
+        if kind := kernel_folder(self._real):
+            raise OSError(f"{disk.path} is the kernel's ({kind}), not a folder of files")
         self._flags = os.fstatvfs(self._real).f_flag & _AS_BEFORE
         self._below = []
         inner = [other for other in others if is_inside(other, disk.path)]
         for one in mounts_below(disk.path):
-            if not any(is_inside(one.path, other) for other in inner):
+            if not any(is_inside(one, other) for other in inner):
                 try:
-                    self._below.append((one.path, one.kind, _open(one.path)))
+                    self._below.append((one, _open(one)))
                 except (PermissionError, FileNotFoundError):  # nobody of us comes there, or it went
                     pass
         self._over: list[str] = []
@@ -133,10 +132,10 @@ class Mounted:
         if path == "/":  # by its name: an open folder never shows what was put over it
             self._new_root = _path(os.open("root", os.O_PATH, dir_fd=self.root))
         kept = ""
-        for below, kind, real in self._below:
+        for below, real in self._below:
             if kept and is_inside(below, kept):
                 continue
-            if kind in _NO_DISKS:
+            if kernel_folder(real):  # stays what it is
                 self._put(_path(real), self._new_root + below, "", BIND | RECURSIVE)
                 kept = below
             else:
@@ -144,7 +143,7 @@ class Mounted:
 
     def _lay(self, path: str, real: int) -> None:
         """Lay what is written over what is there."""
-        if self._in_user and any(is_inside(below, path) for below, _, _ in self._below):
+        if self._in_user and any(is_inside(below, path) for below, _ in self._below):
             # The kernel shows nobody without root what somebody else has hidden by a mount.
             raise OSError("there are mounts below it, and without root they cannot be left out")
         number = len(self.layers)
@@ -222,7 +221,7 @@ def _some_folder() -> str:
     """Name a folder without mounts, to put something on that is not seen there later."""
     with os.scandir("/") as entries:
         folders = [one.path for one in entries if one.is_dir(follow_symlinks=False)]
-    taken = {f"/{one.path.split('/')[1]}" for one in mounts_below("/")}
+    taken = {f"/{one.split('/')[1]}" for one in mounts_below("/")}
     return next(path for path in folders if path not in taken)
 
 
