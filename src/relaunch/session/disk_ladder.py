@@ -9,7 +9,8 @@ import tempfile
 from relaunch.desk.doctor import Ladder, Rung
 from relaunch.proc.left_out import WITHOUT, left_out
 from relaunch.recipe import SmallDisk
-from relaunch.trial.place.disk.words import OVERLAY, STRACE, TMPFS, TRACE
+from relaunch.trial.place.disk.permission import what_allows_mounts
+from relaunch.trial.place.disk.words import OVERLAY, TMPFS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +19,7 @@ if TYPE_CHECKING:
 _MEANS = {
     OVERLAY: "--disk: what is in the folder is seen, what is written there is discarded",
     TMPFS: "--disk: the folder looks empty, what is written there is discarded",
-    TRACE: "--disk: calls that write too much are refused, what was written is taken back",
-    STRACE: "--disk: writes to the files that are there fail; new ones are not limited",
 }
-_SWITCHES = (
-    ("/proc/sys/user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=10000"),
-    ("/proc/sys/kernel/unprivileged_userns_clone", "0",
-     "sudo sysctl kernel.unprivileged_userns_clone=1"),
-    ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-     "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"),
-)  # fmt: skip
-"""What forbids user namespaces, and what allows them."""
 
 
 def disk_ladder(env: Mapping[str, str]) -> Ladder:
@@ -43,18 +34,9 @@ def _rung(way: str, env: Mapping[str, str]) -> Rung:
         return Rung(name=way, ok=False, means=_MEANS[way], raise_it=f"unset {WITHOUT}")
     if sys.platform != "linux":
         return Rung(name=way, ok=False, means=_MEANS[way], raise_it="Linux")
-    if way == TRACE:
-        from relaunch.proc.ptrace.traced import untraceable
-
-        why = raise_it = untraceable()
-    elif way == STRACE:
-        from relaunch.trial.place.disk.injected import useless
-
-        why = raise_it = useless()
-    else:
-        why = _try(way)
-        raise_it = f"{why}: {_allow()}"
-    return Rung(name=way, ok=not why, means=_MEANS[way], raise_it=raise_it if why else "")
+    why = _try(way)
+    raise_it = f"{why}: {what_allows_mounts()}" if why else ""
+    return Rung(name=way, ok=not why, means=_MEANS[way], raise_it=raise_it)
 
 
 def _try(way: str) -> str:
@@ -71,14 +53,3 @@ def _try(way: str) -> str:
         if hold.ways.get(disk.path):
             return ""
         return hold.failed or hold.why.get(disk.path, {}).get(way, "no answer")
-
-
-def _allow() -> str:
-    for path, value, command in _SWITCHES:
-        try:
-            with open(path, encoding="ascii") as file:
-                if file.read().strip() == value:
-                    return command
-        except OSError:
-            continue
-    return "Linux 5.11 or later; in a container, --cap-add SYS_ADMIN or user namespaces allowed"

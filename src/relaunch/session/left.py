@@ -26,7 +26,7 @@ class Note(Companion):
     """The note of one run, there before anything is made and until all is gone."""
 
     def __init__(self, folder: str, marker: str, *, is_scratch: bool = False) -> None:
-        """Its notes to take back are in `folder`, which goes with it if it `is_scratch`."""
+        """What is beside it is in `folder`, which goes with it if it `is_scratch`."""
         self._what = {"folder": folder, "marker": marker, "is_scratch": is_scratch}
         self._path = ""
 
@@ -53,7 +53,7 @@ class Note(Companion):
 
 
 def take_away(tell: Callable[[str], object]) -> None:
-    """Take away what killed ones left; `tell` hears what could not be."""
+    """Take away what killed ones left; `tell` hears what stays."""
     folder = limited_runs()
     try:
         names = os.listdir(folder)
@@ -75,8 +75,8 @@ def _look_at(path: str, tell: Callable[[str], object]) -> None:
         rl = note["rl"]
         if not is_here(rl) or process_started(rl["pid"]) == rl["started"]:
             return
-        if _clean(note["folder"], note["marker"], is_scratch=note["is_scratch"], tell=tell):
-            _unlink(path)
+        _clean(note["folder"], note["marker"], is_scratch=note["is_scratch"], tell=tell)
+        _unlink(path)
     except BlockingIOError:
         return
     except (ValueError, KeyError, TypeError):  # damaged: it says nothing
@@ -85,23 +85,18 @@ def _look_at(path: str, tell: Callable[[str], object]) -> None:
         os.close(fd)
 
 
-def _clean(folder: str, marker: str, *, is_scratch: bool, tell: Callable[[str], object]) -> bool:
-    """End its processes, then take away what held them; tells whether nothing is left."""
+def _clean(folder: str, marker: str, *, is_scratch: bool, tell: Callable[[str], object]) -> None:
+    """End its processes, then remove what is rl's own."""
     from shutil import rmtree
 
-    from relaunch.trial.place.disk.undo import FOLDER, take_back
+    from relaunch.session.saved_copies import announce
     from relaunch.trial.place.memory.groups import sweep_all
 
     if marker:
         end_all(leftovers(marker))
     sweep_all()
-    notes = os.path.join(folder, FOLDER)
-    problems = take_back(notes) if os.path.isdir(notes) else []
-    for text in problems:
-        tell(f"not taken back: {text}")
-    if is_scratch and not problems:
+    if not announce(folder, tell) and is_scratch:
         rmtree(folder, ignore_errors=True)
-    return not problems
 
 
 def _unlink(path: str) -> None:

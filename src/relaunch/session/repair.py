@@ -64,7 +64,7 @@ def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
                 end_left_behind(trial)
             ended = f", ended {len(pids)} of its processes" if pids else ""
             tell(Warned(text=f"the rl of #{trial_id} was killed; its record is kept{ended}"))
-            _take_back(os.path.join(trial.path, "undo"), tell)
+            _announce_copies(trial.path, tell)
         _forget(journal.home, trial_id)
 
 
@@ -75,13 +75,11 @@ def _lists(folder: str) -> bool:
         return False
 
 
-def _take_back(notes: str, tell: Callable[[Event], object]) -> None:
-    """Take back what was done in a folder that was to stay as it was."""
-    if os.path.isdir(notes):
-        from relaunch.trial.place.disk.undo import take_back
+def _announce_copies(folder: str, tell: Callable[[Event], object]) -> None:
+    if os.path.isdir(os.path.join(folder, "undo")):
+        from relaunch.session.saved_copies import announce
 
-        for text in take_back(notes):
-            tell(Warned(text=f"not taken back: {text}"))
+        announce(folder, lambda text: tell(Warned(text=text)))
 
 
 def _forget(home: str, trial_id: str) -> None:

@@ -8,11 +8,10 @@ import sys
 from relaunch.errors import PlaceError
 from relaunch.proc.companion import Companion
 from relaunch.proc.left_out import left_out
+from relaunch.trial.place.disk.permission import what_allows_mounts
 from relaunch.trial.place.disk.words import (
     OVERLAY,
-    STRACE,
     TMPFS,
-    TRACE,
     Fill,
     amount,
     counted,
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from relaunch.recipe import SmallDisk
-    from relaunch.trial.place.disk.budgeted import Budgeted
     from relaunch.trial.place.disk.hold import Hold
-    from relaunch.trial.place.disk.injected import Injected
 
 
 class SmallDisks(Companion):
@@ -49,13 +46,11 @@ class SmallDisks(Companion):
         """The trial's `folder` stays real; what is `needed` must be seen by the program."""
         self._disks = disks
         self._keep = keep
-        self._folder = folder
         self._ours = (os.path.realpath(folder),) if folder else ()
         self._needed = needed
         self._say = say
         self._warn = warn
         self._hold: Hold | None = None
-        self._traced: Budgeted | Injected | None = None
         self._fills: list[Fill] = []
 
     def prepare(self) -> Mapping[str, str]:
@@ -65,55 +60,18 @@ class SmallDisks(Companion):
         from relaunch.trial.place.disk.hold import Hold
 
         self._fits_memory()
-        without = left_out()
-        hold = self._hold = Hold(self._disks, ours=self._ours, needed=self._needed, without=without)
+        hold = self._hold = Hold(
+            self._disks, ours=self._ours, needed=self._needed, without=left_out()
+        )
         for disk in self._disks:
-            if hold.ways.get(disk.path):
-                self._say(self._made(disk, hold))
+            if not hold.ways.get(disk.path):
+                self._keep = False
+                raise _refused(disk.path, hold)
+            self._say(self._made(disk, hold))
         if hold.foreign:
             files = counted(hold.foreign, "file")
             self._say(f"{files} of others there can be read and replaced, not written to in place")
-        if unmounted := [one for one in self._disks if not hold.ways.get(one.path)]:
-            self._without_mounts(unmounted, hold, without)
         return {}
-
-    def _without_mounts(
-        self, disks: Sequence[SmallDisk], hold: Hold, without: Collection[str]
-    ) -> None:
-        """Refuse calls where nothing can be mounted."""
-        first = disks[0].path
-        tried = {"mounts": hold.failed} if hold.failed else dict(hold.why[first])
-        hint = "rl doctor"
-        for way, begin in ((TRACE, self._trace), (STRACE, self._inject)):
-            if way in without:
-                tried[way] = "left out"
-                continue
-            why = _joined(tried)
-            try:
-                said = begin(disks)
-            except PlaceError as error:
-                tried[way] = error.message
-                hint = error.hint or hint
-                continue
-            for disk in disks:
-                self._say(f"{shown(disk.path)} {said(disk)} ({way}, {self._end()}; {why})")
-            return
-        raise PlaceError(f"no small disk over {shown(first)}: {_joined(tried)}", hint=hint)
-
-    def _trace(self, disks: Sequence[SmallDisk]) -> Callable[[SmallDisk], str]:
-        from relaunch.trial.place.disk.budgeted import Budgeted
-
-        self._traced = Budgeted(disks, keep=self._keep, folder=self._folder)
-        self._traced.prepare()
-        return lambda disk: f"takes {limit_of(disk)} more, then calls are refused; df shows more"
-
-    def _inject(self, disks: Sequence[SmallDisk]) -> Callable[[SmallDisk], str]:
-        from relaunch.trial.place.disk.injected import Injected
-
-        self._traced = Injected(disks, keep=self._keep, folder=self._folder)
-        self._traced.prepare()
-        files = counted(len(self._traced.files), "file")
-        return lambda _: f"is full for the {files} there; new ones are not limited"
 
     def _end(self) -> str:
         return "kept at the end" if self._keep else "discarded at the end"
@@ -136,26 +94,13 @@ class SmallDisks(Companion):
             )
 
     def helpers(self) -> Collection[int]:
-        """Name the process that has the disks, and the tracer."""
-        held = (self._hold.pid,) if self._hold is not None else ()
-        return (*held, *(self._traced.helpers() if self._traced is not None else ()))
+        """Name the process that has the disks."""
+        return (self._hold.pid,) if self._hold is not None else ()
 
     def enter(self) -> None:
         """Let the program see them."""
         if self._hold is not None:
             self._hold.enter()
-        if self._traced is not None:
-            self._traced.enter()
-
-    def launched(self, pid: int) -> None:
-        """Let the tracer know."""
-        if self._traced is not None:
-            self._traced.launched(pid)
-
-    def after_our_death(self) -> None:
-        """Take back what a traced program did; mounts are gone by themselves."""
-        if self._traced is not None:
-            self._traced.after_our_death()
 
     def ended(self) -> None:
         """Keep what was written if that was asked, let go of the disks, and say what was full."""
@@ -167,15 +112,10 @@ class SmallDisks(Companion):
         finally:
             hold.stop()
         self._fills = [Fill(**one) for one in said.get("fills", ())]
-        if self._traced is not None:
-            self._traced.ended()
-            self._fills += getattr(self._traced, "fills", list)()
-            for text in self._traced.problems:
-                self._warn(f"not taken back: {text}")
         for fill in self._fills:
             if fill.is_full:
                 self._warn(full(fill))
-        if self._keep and hold.ways:
+        if self._keep:
             self._tell_kept(said.get("kept"))
 
     def _tell_kept(self, kept: Mapping[str, Any] | None) -> None:
@@ -211,8 +151,14 @@ class SmallDisks(Companion):
         return unseen(failure, self._fills)
 
 
-def _joined(tried: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}: {text}" for name, text in tried.items())
+def _refused(path: str, hold: Hold) -> PlaceError:
+    """Say why there is no small disk over a folder, and what would allow one.
+
+    The paths of a program can only be led elsewhere by a mount: who rewrites its calls misses
+    io_uring, memory that changes after the check, and what a path means below a symbolic link.
+    """
+    why = hold.failed or "; ".join(f"{name}: {text}" for name, text in hold.why[path].items())
+    return PlaceError(f"no small disk over {shown(path)}: {why}", hint=what_allows_mounts())
 
 
 def _free_memory() -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from relaunch.recipe import SmallDisk
 
-OVERLAY, TMPFS, TRACE, STRACE = "overlay", "tmpfs", "trace", "strace"
+OVERLAY, TMPFS = "overlay", "tmpfs"
 
 
 class Fill(Record):
@@ -29,14 +29,11 @@ class Fill(Record):
     used_bytes: int = 0
     free_inodes: int = 0
 
-    refused: int = 0
-    """How many calls were refused, where that is the way."""
-
     @property
     def is_full(self) -> bool:
         """Tell whether nothing more could be written, or no file be made."""
         no_bytes = 0 < self.size_bytes <= self.most_bytes
-        return no_bytes or self.fewest_inodes == 0 or self.refused > 0
+        return no_bytes or self.fewest_inodes == 0
 
 
 def amount(count: int) -> str:
