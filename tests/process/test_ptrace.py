@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from tests.supervising import wait_until
 
-from relaunch.proc.ptrace.budget import Budget
 from relaunch.proc.ptrace.policy import GO, TELL, Call, Policy
 from relaunch.proc.ptrace.traced import Traced, untraceable
 from relaunch.proc.supervise import Ended, supervise
@@ -158,41 +157,6 @@ os.read(os.open("/dev/null", os.O_RDONLY), 1)
     (tmp_path / "go").touch()
     wait_until((tmp_path / "made").exists)
     assert (tmp_path / "made").read_bytes() == b""
-
-
-def test_a_folder_takes_exactly_the_bytes_of_its_budget(tmp_path: Path):
-    text = """
-import os, sys
-os.chdir(sys.argv[1])
-file = open("a", "wb", buffering=0)
-try:
-    while True: file.write(b"x" * 100_000)
-except OSError as error: print(error.errno, os.path.getsize("a"))
-os.pwrite(file.fileno(), b"y" * 1000, 0)      # what is there can be written again
-try: open("b", "w")
-except OSError as error: print(error.errno)
-os.unlink("a")
-print(open("c", "wb").write(b"z" * 1_000_000))
-"""
-    ended, out, said = python(Budget(str(tmp_path), 1_000_000), text, str(tmp_path))
-    assert (ended.exit_code, out, said) == (0, "28 1000000\n28\n1000000\n", "2")
-
-
-def test_a_folder_takes_only_so_many_files(tmp_path: Path):
-    text = "import os, sys\nfor n in range(9): os.mkdir(f'{sys.argv[1]}/{n}')"
-    ended, out, _ = python(Budget(str(tmp_path), inodes=3), text, str(tmp_path))
-    assert (ended.exit_code, len(list(tmp_path.iterdir()))) == (1, 3)
-    assert "No space left on device" in out
-
-
-def test_what_is_written_elsewhere_is_not_counted(tmp_path: Path):
-    other = tmp_path / "small-too"
-    small = tmp_path / "small"
-    other.mkdir()
-    small.mkdir()
-    text = "import sys; open(sys.argv[1] + '/x', 'wb').write(b'x' * 100_000)"
-    ended, _, said = python(Budget(str(small), 10), text, str(other))
-    assert (ended.exit_code, said) == (0, "0")
 
 
 def test_a_plain_user_can_trace_too(tmp_path: Path):

@@ -118,41 +118,17 @@ def fault_address(tid: int) -> int:
 
 def refuse(tid: int, number: int) -> None:
     """Have the call that a thread is stopped before fail with this error instead of being made."""
-    _set_result(tid, -number)
-
-
-def set_argument(tid: int, argument: int, value: int) -> None:
-    """Change an argument of the call that a thread is stopped before."""
     if machine() == "x86_64":
-        place = (14, 13, 12, 7, 9, 8)[argument]  # rdi rsi rdx r10 r8 r9 of user_regs_struct
-        ptrace(_POKEUSER, tid, place * 8, value)
-    else:
-        _set_register(tid, argument, value)
-
-
-def exchange(tid: int, number: int) -> None:
-    """Have a thread make another call than the one that it is stopped before; -1: none at all."""
-    if machine() == "x86_64":
-        ptrace(_POKEUSER, tid, 15 * 8, number % (1 << 64))  # orig_rax
+        ptrace(_POKEUSER, tid, 15 * 8, -1 % (1 << 64))  # orig_rax
+        ptrace(_POKEUSER, tid, 10 * 8, -number % (1 << 64))  # rax
         return
-    word = ctypes.c_int(number)
+    word = ctypes.c_int(-1)
     part = _Vector(ctypes.addressof(word), 4)
     ptrace(_SETREGSET, tid, _NT_ARM_SYSTEM_CALL, ctypes.addressof(part))
-
-
-def _set_result(tid: int, value: int) -> None:
-    exchange(tid, -1)
-    if machine() == "x86_64":
-        ptrace(_POKEUSER, tid, 10 * 8, value % (1 << 64))  # rax
-    else:
-        _set_register(tid, 0, value)
-
-
-def _set_register(tid: int, number: int, value: int) -> None:
     block = ctypes.create_string_buffer(34 * 8)  # x0 to x30, sp, pc, pstate
     part = _Vector(ctypes.addressof(block), len(block))
     ptrace(_GETREGSET, tid, _NT_PRSTATUS, ctypes.addressof(part))
-    struct.pack_into("Q", block, number * 8, value % (1 << 64))
+    struct.pack_into("Q", block, 0, -number % (1 << 64))
     ptrace(_SETREGSET, tid, _NT_PRSTATUS, ctypes.addressof(part))
 
 

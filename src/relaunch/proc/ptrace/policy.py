@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from relaunch.proc.ptrace.kernel import exchange, read_text, refuse, set_argument
-from relaunch.proc.ptrace.numbers import numbers
+from relaunch.proc.ptrace.kernel import read_text, refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,16 +58,6 @@ class Call:
         except OSError:
             return text
         return os.path.join(start, text) if text else start
-
-    def write_less(self, argument: int, count: int) -> None:
-        """Have the call ask for less than it does."""
-        set_argument(self.tid, argument, count)
-
-    def write_one(self, name: str, address: int, count: int) -> None:
-        """Have it write one piece of memory instead, by the call of that name."""
-        exchange(self.tid, numbers()[name])
-        set_argument(self.tid, 1, address)
-        set_argument(self.tid, 2, count)
 
     def fail(self, number: int) -> None:
         """Have the call fail with this errno without being made."""
