@@ -45,12 +45,14 @@ def arguments(parser: ArgumentParser) -> None:
     add("--small", action="store_true", help="the call as `rl shrink --trial` made it smaller")
     add("--list", action="store_true", help="the calls that were kept, and what is missing")
     add("--fresh", action="store_true", help="in a new process that imports everything itself")
+    add("--trust", action="store_true", help="load a call that somebody else recorded")
     add("--json", action="store_true", help="as JSON: schema relaunch/replay/1")
     add("--color", choices=("auto", "always", "never"), default="auto", help="(auto)")
 
 
 def main(args: Namespace) -> int:
     """Replay a call; 0: no longer fails, 1: fails, 2: cannot be said, 124: took too long."""
+    from relaunch.cli.trusting import with_consent
     from relaunch.session.replay import Wish, captures, run_replay
 
     project = open_project()
@@ -67,11 +69,11 @@ def main(args: Namespace) -> int:
         small=args.small,
     )
     if args.one_liner:
-        return _one_liner(project, wish)
+        return _one_liner(project, wish, given=args.trust)
     if args.pdb and args.json:
         raise UsageError("--pdb talks to a person, --json does not", hint="rl replay --pdb")
     lines = _Lines(quiet=args.json)
-    report = run_replay(project, wish, lines.tell)
+    report = with_consent(lambda: run_replay(project, wish, lines.tell), given=args.trust)
     if args.json:
         draw.say_json("replay", as_json(report))
     else:
@@ -79,10 +81,12 @@ def main(args: Namespace) -> int:
     return exit_code(report)
 
 
-def _one_liner(project: Project, wish: Wish) -> int:
+def _one_liner(project: Project, wish: Wish, *, given: bool) -> int:
+    from relaunch.cli.trusting import with_consent
     from relaunch.session.failing_line import one_liner
 
-    found = one_liner(project, wish, _Lines(quiet=True).tell)
+    tell = _Lines(quiet=True).tell
+    found = with_consent(lambda: one_liner(project, wish, tell), given=given)
     for note in found.notes:
         draw.remark(f"rl: {note}")
     words = draw.quoted([*found.argv])

@@ -184,6 +184,7 @@ def _shrink(
 
     from relaunch.cli import searches, shrink_told
     from relaunch.cli.shrink_live import Live
+    from relaunch.cli.trusting import with_consent
     from relaunch.session.shrinking.shrink import shrink
 
     color, as_json = values.get("color", "auto"), bool(values.get("json"))
@@ -191,7 +192,7 @@ def _shrink(
     live = Live(quiet=as_json, pen=pen, of_steps=request.is_steps_alone)
     gc.set_threshold(_OBJECTS, 50, 50)
     try:
-        book, found = shrink(project, request, tell=live.tell, resume=search)
+        book, found = with_consent(lambda: shrink(project, request, tell=live.tell, resume=search))
     finally:
         live.close()
     searches.tell(

@@ -97,14 +97,15 @@ def _state_folder(project: str) -> str:
     from _blake2 import blake2b
 
     digest = blake2b(os.fsencode(project), digest_size=6).hexdigest()
-    return os.path.join(_state(), f"{os.path.basename(project) or 'root'}-{digest}")
+    return os.path.join(state_folder(), f"{os.path.basename(project) or 'root'}-{digest}")
 
 
 def limited_runs() -> str:
     """Return where runs that are no trials note what they would leave if they were killed."""
-    return os.path.join(_state(), "limited-runs")
+    return os.path.join(state_folder(), "limited-runs")
 
 
-def _state() -> str:
+def state_folder() -> str:
+    """Return the folder for what this user's runs of rl remember, outside of any project."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(state, "relaunch")

@@ -105,11 +105,13 @@ class Replays:
             raise UsageError(f"the Python of that trial is gone: {facts['python']['executable']}")
 
     def call(self, choice: Choice) -> Call:
-        """Say what to run."""
+        """Say what to run; only what was allowed to be loaded."""
+        assert self.capture.digests is not None
         facts = self.capture.facts
         cwd = facts["cwd"] if os.path.isdir(facts["cwd"]) else os.getcwd()
         return Call(
             capture=self.capture.path,
+            digests=self.capture.digests,
             frame=choice.frame,
             how=choice.how,
             python=facts["python"],

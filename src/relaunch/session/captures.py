@@ -6,12 +6,14 @@ import os
 
 from relaunch.errors import JournalError, RelaunchError
 from relaunch.inside.protocol import CAPTURE_SCHEMA
+from relaunch.journal.seal import is_private, seal
 from relaunch.journal.store import read_json, write_file, write_json
 from relaunch.record import Record
 from relaunch.textfile import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from relaunch.journal.store import Journal, Trial
@@ -32,6 +34,8 @@ class Capture(Record):
     facts: dict[str, Any]
     found: dict[str, Any]
     """What replays found: `chosen`, and the last `replays`."""
+    digests: Mapping[str, str] | None = None
+    """Of the files that may be loaded; None until `loadable` allowed that."""
 
     @property
     def name(self) -> str:
@@ -107,6 +111,8 @@ def tidy(journal: Journal, trial: Trial, outcome: Outcome, *, keep: int) -> None
     if outcome.passed or not has_capture(trial):
         _drop(trial.path)
         return
+    for name in os.listdir(os.path.join(trial.path, FOLDER)):
+        seal_own(trial, os.path.join(trial.path, FOLDER, name))
     path = os.path.join(journal.home, _LIST)
     try:
         ids = read_text(path, "replace").split()
@@ -121,6 +127,20 @@ def tidy(journal: Journal, trial: Trial, outcome: Outcome, *, keep: int) -> None
         write_file(path, "\n".join(ids[-max(1, keep) :]).encode())
     except OSError:
         pass
+
+
+def trusts_all() -> bool:
+    """Tell whether the user said, as for CI, that nothing has to be asked."""
+    return os.environ.get("RELAUNCH_TRUST") == "1"
+
+
+def seal_own(trial: Trial, path: str) -> None:
+    """Seal what a trial of ours just kept; without a key of ours it will have to be trusted."""
+    if is_private(path):
+        try:
+            seal(trial.path, path)
+        except OSError:
+            pass
 
 
 def _drop(trial_path: str) -> None:

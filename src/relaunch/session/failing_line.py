@@ -6,7 +6,7 @@ from relaunch.errors import UsageError
 from relaunch.proc.supervise import supervise
 from relaunch.record import Record
 from relaunch.session.calls import Choice, from_frame
-from relaunch.session.replay import Replaying, captures, in_its_world
+from relaunch.session.replay import Replaying, in_its_world, loadable
 from relaunch.trial.launch.replay import IMPORTS_S, without_hook
 from relaunch.trial.signature.read import identify
 
@@ -31,7 +31,7 @@ class Line(Record):
 
 def one_liner(project: Project, wish: Wish, tell: Callable[[Any], object]) -> Line:
     """Return the line of the outermost call for which there is one; UsageError if there is none."""
-    trial, found = captures(project, wish.trial, small=wish.small)
+    trial, found = loadable(project, wish.trial, small=wish.small)
 
     def act(env: Mapping[str, str], roots: tuple[str, ...]) -> Line:
         replaying = Replaying(trial, env, roots, wish, tell)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import time
 
-from relaunch.errors import UsageError
+from relaunch.errors import JournalError, UsageError
+from relaunch.journal.seal import Unsealed, content, digests, seal, sealed
+from relaunch.jsontext import loads
 from relaunch.record import Record
 from relaunch.session.calls import WAYS, Choice, Replays, Tried, Tries, best
-from relaunch.session.captures import captures_of, last_with_capture
+from relaunch.session.captures import captures_of, last_with_capture, trusts_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +47,46 @@ def captures(project: Project, ref: str, *, small: bool = False) -> tuple[Trial,
         why = "it passed" if end and not end.get("exit_code") else "nothing of it was kept"
         raise UsageError(f"#{trial.id} has no call to replay: {why}", hint=f"rl show {trial.id}")
     return trial, found
+
+
+class Foreign(UsageError):
+    """A kept call that this user did not record; to load it is to run what it holds."""
+
+    def __init__(self, trial: Trial, capture: Capture, why: str) -> None:
+        """Say what a replay would do."""
+        self.trial, self.capture = trial, capture
+        python = capture.facts["python"]["executable"]
+        super().__init__(
+            f"the call of #{trial.id} was not recorded by you here ({why}): "
+            f"loading it can run any code, with {python}",
+            hint=f"rl replay {trial.id} --trust, if you know where it comes from",
+        )
+
+    def trust(self) -> None:
+        """Seal the call as our own, for good."""
+        try:
+            seal(self.trial.path, self.capture.path)
+        except OSError as error:
+            said = f"it cannot be sealed as yours: {error.strerror}: {error.filename}"
+            raise JournalError(said, hint="RELAUNCH_TRUST=1 rl replay, for this time") from None
+
+
+def loadable(project: Project, ref: str, *, small: bool = False) -> tuple[Trial, list[Capture]]:
+    """Return a trial and its captures if they may be loaded; Foreign if somebody has to be asked.
+
+    All that loads a capture gets it from here.
+    """
+    trial, found = captures(project, ref, small=small)
+    return trial, [_allowed(trial, capture) for capture in found]
+
+
+def _allowed(trial: Trial, capture: Capture) -> Capture:
+    try:
+        files = digests(capture.path) if trusts_all() else sealed(trial.path, capture.path)
+        facts = loads(content(capture.path, "facts.json", files).decode("ascii"))
+    except Unsealed as problem:
+        raise Foreign(trial, capture, str(problem)) from None
+    return capture.but(digests=files, facts=facts)
 
 
 def _trial(project: Project, ref: str) -> Trial:
@@ -89,7 +131,7 @@ class Report(Record):
 
 def run_replay(project: Project, wish: Wish, tell: Callable[[Tries | Tried], object]) -> Report:
     """Replay the call of a failed trial."""
-    trial, found = captures(project, wish.trial, small=wish.small)
+    trial, found = loadable(project, wish.trial, small=wish.small)
 
     def act(env: Mapping[str, str], roots: tuple[str, ...]) -> Report:
         return Replaying(trial, env, roots, wish, tell).run(found)

@@ -82,7 +82,8 @@ class Failed:
         return captures_of(Trial(id="1", path=str(self.trial), start={}))
 
     def replays(self, **more: Any) -> Replays:
-        return Replays(self.captures[0], env=ENV, project=(str(self.project),), **more)
+        mine = self.captures[0].but(digests={})
+        return Replays(mine, env=ENV, project=(str(self.project),), **more)
 
     def found(self) -> Tried | None:
         """Search for the call that fails alone as the program did."""

@@ -39,7 +39,8 @@ def tried(python: str, which: str, folder: Path) -> dict[str, tuple[str, str, li
     for capture in captures_of(Trial(id="1", path=str(trial), start={})):
         frames = capture.facts["frames"]
         number = next(n for n, frame in enumerate(frames) if frame["qualname"] == "use")
-        replays = Replays(capture, env={**env, "KINDS_REPLAYED": "1"}, project=(str(project),))
+        mine = capture.but(digests={})
+        replays = Replays(mine, env={**env, "KINDS_REPLAYED": "1"}, project=(str(project),))
         one = replays.try_one(Choice(frame=number, how="call"))
         said = str((one.replayed.error or {}).get("message") or one.replayed.why)
         found[capture.facts["who"]] = one.verdict, said, frames[number]["missing"]

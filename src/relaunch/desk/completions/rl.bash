@@ -244,7 +244,7 @@ _rl() {
         esac
         ;;
     replay)
-        options='-h --help --frame --limit --pdb --one-liner --small --list --fresh --json --color'
+        options='-h --help --frame --limit --pdb --one-liner --small --list --fresh --trust --json --color'
         words='@good @bad'
         case $prev in
         --frame) values='text' ;;

@@ -9,6 +9,7 @@ import os
 import pickle
 import sys
 import zlib
+from _blake2 import blake2b
 
 from relaunch.inside import guard
 from relaunch.inside.capture import randoms, rebuild
@@ -27,12 +28,17 @@ if TYPE_CHECKING:
 class Capture:
     """One capture, loaded as far as somebody asks."""
 
-    def __init__(self, folder: str, moved: list[list[str]] | None = None) -> None:
-        """Read the facts; files below the first of a pair in `moved` are now below the second."""
+    def __init__(
+        self, folder: str, digests: dict[str, str], moved: list[list[str]] | None = None
+    ) -> None:
+        """Read the facts; files below the first of a pair in `moved` are now below the second.
+
+        Only files with these digests are read; any where there are none.
+        """
         self.folder = folder
+        self._digests = digests
         self._moved = moved or []
-        with open(os.path.join(folder, "facts.json"), encoding="ascii") as file:
-            self.facts: dict[str, Any] = json.load(file)
+        self.facts: dict[str, Any] = json.loads(self._read("facts.json"))
         self.notes: list[str] = []
         self._sources: dict[str, Source] = {}
         self._old: dict[str, bytes] | None = None
@@ -41,6 +47,15 @@ class Capture:
         self._script: Script | None = None
         self._secrets = self._known_secrets()
         self._rewritten = {self.here(path) for path in self.facts["rewritten"]}
+
+    def _read(self, name: str) -> bytes:
+        """Return a file, refusing one that was put there after its digest was taken."""
+        with open(os.path.join(self.folder, name), "rb") as file:
+            data = file.read()
+        digest = f"{len(data)}-{blake2b(data, digest_size=32).hexdigest()}"
+        if self._digests and self._digests.get(name) != digest:
+            raise ValueError(f"{name} was changed while it was read")
+        return data
 
     def here(self, path: str) -> str:
         """Return where a file of then is now."""
@@ -90,8 +105,7 @@ class Capture:
     def old_sources(self) -> dict[str, bytes]:
         """Return the user's files as they were, by where they are now."""
         if self._old is None:
-            with open(os.path.join(self.folder, "sources"), "rb") as file:
-                found = pickle.loads(zlib.decompress(file.read()))
+            found = pickle.loads(zlib.decompress(self._read("sources")))
             self._old = {self.here(path): data for path, data in found.items()}
         return self._old
 
@@ -160,14 +174,12 @@ class Capture:
 
     def variables(self, number: int) -> dict[str, Any]:
         """Return the variables of a frame."""
-        with open(os.path.join(self.folder, f"{number}.pickle"), "rb") as file:
-            found: dict[str, Any] = self._unpickler(file.read()).load()
+        found: dict[str, Any] = self._unpickler(self._read(f"{number}.pickle")).load()
         return found
 
     def set_globals(self, edits: dict[str, Edits]) -> None:
         """Give the modules of the user the data that they had, but for what is edited since."""
-        with open(os.path.join(self.folder, "globals.pickle"), "rb") as file:
-            unpickler = self._unpickler(file.read())
+        unpickler = self._unpickler(self._read("globals.pickle"))
         for module_name, name, why in self.facts["globals"]:
             if why:
                 continue
@@ -186,8 +198,7 @@ class Capture:
 
     def set_random(self) -> None:
         """Set the random generators as they were."""
-        with open(os.path.join(self.folder, "random.pickle"), "rb") as file:
-            randoms.put_back(self._unpickler(file.read()).load())
+        randoms.put_back(self._unpickler(self._read("random.pickle")).load())
 
     def _unpickler(self, data: bytes) -> _Unpickler:
         import io

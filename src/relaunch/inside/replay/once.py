@@ -31,7 +31,7 @@ UNREADY = 70
 def replay(spec: dict[str, Any]) -> int:
     """Run one frame of a capture; returns an exit code as Python's own would be."""
     began = time.monotonic()
-    capture = Capture(spec["capture"], spec.get("moved"))
+    capture = Capture(spec["capture"], spec["digests"], spec.get("moved"))
     told: dict[str, Any] = {"schema": 1, "ended": "unready", "why": "", "error": None}
     code = UNREADY
     try:

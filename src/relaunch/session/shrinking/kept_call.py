@@ -14,8 +14,8 @@ from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.search.shrink.formats import captured
 from relaunch.session.calls import ALMOST, GONE, SAME, Choice, Replays, outer_frames
-from relaunch.session.captures import SMALL
-from relaunch.session.replay import Replaying, Wish, captures
+from relaunch.session.captures import SMALL, seal_own, trusts_all
+from relaunch.session.replay import Replaying, Wish, loadable
 from relaunch.session.shrinking.hunt import Hunt
 from relaunch.session.shrinking.places import Place
 from relaunch.session.shrinking.results import Results
@@ -79,14 +79,22 @@ class KeptCall(Record):
 
     def read(self, keep: tuple[str, ...]) -> captured.Captured:
         """Read what may become smaller."""
-        return captured.read(self.capture.path, keep=keep, frame=self.choice.frame)
+        capture = self.capture
+        digests = capture.digests or {}
+        return captured.read(capture.path, keep=keep, frame=self.choice.frame, digests=digests)
+
+    def seal(self) -> None:
+        """Seal the small one as ours, for what it was made of is: else each replay would ask."""
+        if not trusts_all():
+            seal_own(self.trial, self.path)
 
     def replays(
         self, path: str, *, fresh: bool, limit_s: float | None = None, env: Mapping[str, str] = {}
     ) -> Replays:
         """Return what runs the call as it lies in a folder."""
+        digests = self.capture.digests if path == self.capture.path else {}
         return Replays(
-            self.capture.but(path=path),
+            self.capture.but(path=path, digests=digests),
             env={**self.env, **env},
             project=self.roots,
             limit_s=limit_s or _LIMIT_S,
@@ -103,7 +111,7 @@ def find_call(
     tell: Callable[[Event], object],
 ) -> KeptCall:
     """Find the call that alone fails as the trial did; UsageError if there is none."""
-    trial, found = captures(project, request.trial)
+    trial, found = loadable(project, request.trial)
     wish = Wish(trial=trial.id, limit_s=request.recipe.limits.timeout_s, fresh=request.fresh)
     replaying = Replaying(trial, env, roots, wish, lambda _: None)
     if not any(one.found.get("chosen") for one in found):
@@ -150,7 +158,7 @@ def known_call(
     book: Search,
 ) -> KeptCall:
     """Return the call of a search that goes on."""
-    trial, found = captures(project, request.trial)
+    trial, found = loadable(project, request.trial)
     kept = book.start["hunted"]
     capture = next((one for one in found if one.name == kept["capture"]), None)
     if capture is None:
@@ -196,6 +204,7 @@ class CallHunt(Hunt):
             replayed = replays.try_one(self._call.choice).replayed
             if self.is_same(_outcome(replays, replayed)):
                 _note_error(path, self._call.choice.frame, replayed.error or {})
+                self._call.seal()
                 return "", True
         return "", False
 
@@ -262,6 +271,11 @@ class CallResults(Results):
         super().__init__(request, original)
         self._call = call
         self.paths = {CALL: call.path}
+
+    def write(self, parts: Parts) -> None:
+        """Have it on the disk, as our own."""
+        super().write(parts)
+        self._call.seal()
 
     def command(self, recipe: Recipe) -> Recipe | None:
         """Return what replays the small one."""

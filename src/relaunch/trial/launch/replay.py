@@ -29,6 +29,8 @@ class Call(Record):
     """Which frame of which capture, and in which world."""
 
     capture: str
+    digests: Mapping[str, str]
+    """Of the files that may be loaded; of none where the capture was just written by us."""
     frame: int
     how: str
     """`call`: the whole function; `statement`: the line that failed, with its variables;
@@ -97,6 +99,7 @@ def replay(
     result = _result_path(call)
     spec = {
         "capture": call.capture,
+        "digests": dict(call.digests),
         "frame": call.frame,
         "how": call.how,
         "old": call.old,

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import shutil
+from _blake2 import blake2b
 from functools import cached_property
 
 from relaunch.errors import UsageError
@@ -43,14 +44,22 @@ _TORCH = {
 }
 
 
-def read(path: str, *, keep: Sequence[str] = (), frame: int | None = None) -> Captured:
-    """Read a capture; `frame` is the call that is replayed, if not the innermost kept one."""
+def read(
+    path: str,
+    *,
+    keep: Sequence[str] = (),
+    frame: int | None = None,
+    digests: Mapping[str, str] = {},
+) -> Captured:
+    """Read a capture; `frame` is the call that is replayed, if not the innermost kept one.
+
+    Only files with these digests are read; any where there are none.
+    """
     try:
-        with open(os.path.join(path, "facts.json"), encoding="ascii") as file:
-            facts: dict[str, Any] = json.load(file)
+        facts: dict[str, Any] = json.loads(_bytes(path, "facts.json", digests))
         kept = [at for at, one in enumerate(facts["frames"]) if one["kept"]]
         chosen = kept[-1] if frame is None else frame
-        graphs = {at: parse(_bytes(path, f"{at}.pickle")) for at in kept}
+        graphs = {at: parse(_bytes(path, f"{at}.pickle", digests)) for at in kept}
         graph = graphs[chosen]
     except (OSError, ValueError, KeyError, IndexError) as error:
         why = str(error) if isinstance(error, BrokenPickle) else type(error).__name__
@@ -60,6 +69,7 @@ def read(path: str, *, keep: Sequence[str] = (), frame: int | None = None) -> Ca
     whole_call = [glob.escape(name) for name in names if name]
     call = Call(
         path=path,
+        digests=digests,
         facts=facts,
         frame=chosen,
         memory=mapped(os.path.join(path, "memory")),
@@ -68,15 +78,19 @@ def read(path: str, *, keep: Sequence[str] = (), frame: int | None = None) -> Ca
     return Captured(graph, call, {}, keep=(*keep, *whole_call))
 
 
-def _bytes(path: str, name: str) -> bytes:
+def _bytes(path: str, name: str, digests: Mapping[str, str]) -> bytes:
     with open(os.path.join(path, name), "rb") as file:
-        return file.read()
+        data = file.read()
+    if digests and f"{len(data)}-{blake2b(data, digest_size=32).hexdigest()}" != digests.get(name):
+        raise ValueError(f"{name} was changed while it was read")
+    return data
 
 
 class Call(Record):
     """A capture as it was read."""
 
     path: str
+    digests: Mapping[str, str]
     facts: Mapping[str, Any]
     frame: int
     memory: memoryview
@@ -171,9 +185,12 @@ class Captured(Pickled):
         """Write a capture that can be replayed."""
         os.makedirs(path, mode=0o700)
         source, facts = self.call.path, dict(self.call.facts)
-        for name in ("globals.pickle", "random.pickle", "sources", "replay.json"):
+        for name in ("globals.pickle", "random.pickle", "sources"):
             if os.path.exists(os.path.join(source, name)):
-                shutil.copyfile(os.path.join(source, name), os.path.join(path, name))
+                with open(os.path.join(path, name), "wb") as file:
+                    file.write(_bytes(source, name, self.call.digests))
+        if os.path.exists(os.path.join(source, "replay.json")):
+            shutil.copyfile(os.path.join(source, "replay.json"), os.path.join(path, "replay.json"))
         with open(os.path.join(path, f"{self.call.frame}.pickle"), "wb") as file:
             file.write(self.data)
         table, memory = self._memory()
