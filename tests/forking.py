@@ -21,6 +21,7 @@ from relaunch.proc.tree import MARKER
 from relaunch.recipe import Limits, Recipe
 from relaunch.trial import engine
 from relaunch.trial.launch import forks
+from relaunch.trial.place.syspath import asking_pytest
 
 LEARNING = "learning"
 """A file that is there while a program only shows what it imports."""
@@ -62,6 +63,7 @@ def main() -> None:
     )
     env = {**os.environ, **spec.get("env", {})}
     env.pop("PYTHONPATH")
+    env = asking_pytest(env, recipe.argv, recipe.cwd)
     learning = os.path.join(spec["cwd"], LEARNING)
     with open(learning, "w", encoding="ascii"):
         learnt = _in_worker(spec, recipe, env, "0-learning", None)

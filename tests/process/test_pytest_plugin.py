@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +78,13 @@ class Shop:
         (path / "inner.py").write_text(PRICE.format(whose=whose))
         return path
 
-    def pytest(self, *words: str, **how):
+    def plain(self, *words: str, **how):
+        """Run pytest with relaunch installed, and not asked for."""
         return self.world.shell(f"{self.program} -p no:cacheprovider {' '.join(words)}", **how)
+
+    def pytest(self, *words: str, **how):
+        """Run pytest with the plugin."""
+        return self.plain("-o", "relaunch=true", *words, **how)
 
     def clone(self) -> Path:
         """Return another clone of the project, with its own copy."""
@@ -89,6 +96,90 @@ class Shop:
 @pytest.fixture
 def shop(world):
     return Shop(world)
+
+
+# --- nothing is done until somebody asks
+
+FIXED = "import shop.inner\ndef test(): assert shop.inner.WHOSE == 'this checkout'\n"
+ASKED = {
+    "by its name": ("-p relaunch", {}),
+    "by its module": ("-p relaunch.pytest_plugin", {}),
+    "in the ini file": ("-o relaunch=true", {}),
+    "for all runs of a shell": ("", {"PYTEST_ADDOPTS": "-p relaunch"}),
+}
+SET_BY = ("TOX_ENV_NAME", "NOX_CURRENT_SESSION", "CI", "GITHUB_ACTIONS")
+
+
+@pytest.fixture
+def fixed(shop):
+    """A bug that is fixed in the checkout, and not in the package that is installed."""
+    shop.world.write("pyproject.toml", '[project]\nname = "shop"\n')
+    shop.package(shop.world.project / "src", "this checkout")
+    install_copy(shop, "shop")
+    shop.world.write("tests/test_fixed.py", FIXED)
+    return shop
+
+
+def test_to_install_relaunch_turns_no_failing_test_green(fixed):
+    without, installed = fixed.plain("-p", "no:relaunch"), fixed.plain()
+    assert without.returncode == installed.returncode == 1
+
+    def said(text: str) -> str:
+        return re.sub(r"in \d+\.\d+s =*|(, |plugins: )relaunch-[\d.]+", "", text)
+
+    assert said(installed.stdout) == said(without.stdout)
+    assert not fixed.world.journal.exists()
+
+
+@pytest.mark.parametrize(("words", "env"), ASKED.values(), ids=ASKED.keys())
+def test_the_plugin_is_active_where_it_was_asked_for(fixed, words, env):
+    done = fixed.plain("-q", words, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rl: shop is that of this checkout" in done.stdout
+
+
+def test_under_tox_nox_and_ci_what_is_installed_is_tested_and_why_is_said(fixed):
+    for variable, (words, env) in zip(SET_BY, ASKED.values(), strict=True):
+        done = fixed.plain(words, env={**env, variable: "1"})
+        assert done.returncode == 1, done.stdout + done.stderr
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith("rl:")]
+        assert line.startswith(f"rl: not active: {variable} is set: ")
+    assert "rl:" not in fixed.plain(env={"CI": "1"}).stdout
+    assert not fixed.world.journal.exists()
+
+
+def test_pytest_under_rl_tests_the_checkout_with_workers_too(fixed):
+    for words in (
+        [str(fixed.program), "-q"],
+        [str(fixed.python), "-m", "pytest", "-q", "-n", "2"],
+    ):
+        done = fixed.world.rl("--", *words, "-p", "no:cacheprovider")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "rl: shop is that of this checkout" in done.stdout
+        there = fixed.world.rl("--", *words, env={"CI": "true"})
+        assert there.returncode == 1, there.stdout + there.stderr
+        assert "edits here are not tested" in there.stderr
+
+
+def test_what_rl_starts_only_in_turn_is_not_asked(fixed):
+    fixed.world.write("Makefile", f"test:\n\t{fixed.program} -p no:cacheprovider tests\n")
+    assert fixed.world.rl("--", "make", "test").returncode == 2
+    inner = f"[{str(fixed.program)!r}, '-p', 'no:cacheprovider', 'tests/test_fixed.py']"
+    fixed.world.write(
+        "outer/test_outer.py",
+        f"import subprocess\ndef test(): assert subprocess.run({inner}).returncode == 1\n",
+    )
+    for workers in ([], ["-n", "1"]):
+        done = fixed.world.rl("--", str(fixed.program), "-q", *workers, "outer")
+        assert done.returncode == 0, done.stdout
+
+
+def test_what_is_installed_with_relaunch_starts_nowhere_by_itself(world):
+    groups = {one.group for one in metadata.distribution("relaunch").entry_points}
+    assert groups == {"pytest11"}
+    assert not list(SOURCE.rglob("*.pth"))
+    loaded = "import sys; print([name for name in sys.modules if 'relaunch' in name])"
+    assert world.shell(f"{sys.executable} -c {shlex.quote(loaded)}").stdout == "[]\n"
 
 
 # --- tests import the checkout
@@ -152,7 +243,7 @@ def test_tests_import_the_checkout_whatever_is_installed(shop, folder, name, ins
         # Without us a finder that comes last is not even asked for a part of a namespace.
         is_found_anyway = "." in name and install is INSTALLS["finder last"]
         assert told == (install is not install_nothing and not is_found_anyway), done.stdout
-    alone = shop.pytest("-q", "-p", "no:relaunch")
+    alone = shop.plain("-q")
     assert alone.returncode != 0, "without the plugin this layout has to fail, or it shows nothing"
 
 
@@ -250,8 +341,8 @@ def test_a_copy_that_another_plugin_had_imported_is_named(shop):
     assert (
         f"rl: WRONG FILE: shop had been imported by another plugin from {installed}" in done.stdout
     )
-    first = shop.pytest("-q", "-p", "relaunch.pytest_plugin", "-p", "early_plugin")
-    assert "WRONG FILE" not in first.stdout or "no first" in first.stdout
+    first = shop.plain("-q", "-p", "relaunch", "-p", "early_plugin")
+    assert first.returncode == 0
 
 
 # --- failures become trials
@@ -285,7 +376,8 @@ def test_a_failing_test_becomes_a_trial_that_can_be_replayed(world, python):
     assert lines[at + 1] == "    test_it.py::test_bad: KeyError: 'b'"
     assert lines[at + 2] == "rl: next: rl replay 1, rl show 1, rl again 1"
     shown = shop.world.rl("show", "1").stdout
-    assert "bin/pytest -p no:cacheprovider -q tests/test_it.py::test_bad" in shown
+    words = "-p no:cacheprovider -o relaunch=true -q tests/test_it.py::test_bad"
+    assert f"bin/pytest {words}" in shown
     assert "by        pytest: seen in a run of many" in shown
     assert "KeyError: 'b'" in shop.world.rl("show", "1", "--output").stdout
     replayed = shop.world.rl("replay")
@@ -307,8 +399,8 @@ def test_nothing_is_kept_of_a_run_that_passes(failing):
 
 def test_the_words_and_the_exit_code_of_pytest_stay_as_they_are(failing):
     ours = failing.pytest("--color=no", "-p", "no:randomly")
-    plain = failing.pytest("--color=no", "-p", "no:randomly", "-p", "no:relaunch",
-                           env={"PYTHONPATH": "src"})  # fmt: skip
+    plain = failing.plain("--color=no", "-p", "no:randomly", "-p", "no:relaunch",
+                          env={"PYTHONPATH": "src"})  # fmt: skip
     assert ours.returncode == plain.returncode == 1
 
     def told(text: str) -> list[str]:
@@ -541,6 +633,14 @@ def test_a_peek_at_no_place_is_one_line_and_no_test_is_run(failing):
     assert not list((failing.world.root / "tmp").glob("relaunch-*"))
 
 
+def test_a_peek_asks_for_itself_alone_and_in_ci_too(fixed):
+    peek = "--relaunch-peek 'tests/test_fixed.py:2 shop.inner.WHOSE'"
+    done = fixed.plain("-q", peek, env={"CI": "true"})
+    assert done.returncode == 1
+    assert "shop.inner.WHOSE='an installed copy'" in done.stdout
+    assert not fixed.world.journal.exists()
+
+
 def test_a_peek_leaves_files_and_reports_as_they_are(failing):
     before = failing.world.git("status", "--porcelain", "--ignored")
     failing.pytest("-q", "--relaunch-peek 'src/shop/inner.py:4 found'", "-o", "relaunch_keep=false")
@@ -550,18 +650,23 @@ def test_a_peek_leaves_files_and_reports_as_they_are(failing):
 # --- what it costs
 
 
-def test_an_unused_plugin_loads_next_to_nothing(failing):
+def test_a_plugin_that_is_not_asked_loads_one_file(failing):
     failing.world.write("tests/test_it.py", "def test(): pass\n")
     failing.world.write(
         "conftest.py",
         "import sys\ndef pytest_unconfigure():\n"
         "    print('LOADED', sorted(n for n in sys.modules if n.startswith('relaunch')))\n",
     )
-    done = failing.pytest("-q", "-s")
-    (loaded,) = re.findall("LOADED (.*)", done.stdout)
-    assert eval(loaded) == [
+
+    def loaded(stdout: str) -> list[str]:
+        (names,) = re.findall(r"LOADED \[(.*)\]", stdout)
+        return [name.strip("'") for name in names.split(", ")]
+
+    assert loaded(failing.plain("-q", "-s").stdout) == ["relaunch", "relaunch.pytest_plugin"]
+    assert loaded(failing.pytest("-q", "-s").stdout) == [
         "relaunch",
         "relaunch.inside",
+        "relaunch.inside.as_installed",
         "relaunch.inside.front",
         "relaunch.inside.guard",
         "relaunch.inside.layout",

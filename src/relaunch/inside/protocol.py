@@ -50,6 +50,8 @@ HUNG = "RELAUNCH_HUNG"
 """Set where a debugger is to open when the program hangs: the folder by which it is asked."""
 TELLS = "RELAUNCH_TELLS"
 """Set where the kernel lets nobody look into a program: it tells its stacks itself."""
+PYTEST = "RELAUNCH_PYTEST"
+"""Set for a command that is pytest itself: our plugin is active there, not in what tests start."""
 SCHEMA = 1
 """Value of `schema` in each report; raised when a field changes its meaning."""
 CAPTURE_SCHEMA = 1

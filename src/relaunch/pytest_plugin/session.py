@@ -29,9 +29,10 @@ def _is_patched() -> bool:
 class Session:
     """One run of pytest, or one of the workers of it."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        """Nothing of this is there before it is needed."""
+    def __init__(self, config: pytest.Config, *, is_active: bool, why_not: str = "") -> None:
+        """Nothing of this is there before it is needed; one that is not active only peeks."""
         self.config = config
+        self._is_active, self._why_not = is_active, why_not
         self.environ = dict(os.environ)
         """As it was before a test changed it."""
         self.front: Front | None = None
@@ -43,9 +44,25 @@ class Session:
 
     def lead_imports(self) -> None:
         """Have the packages of this checkout imported from it."""
-        self.front = front_of(str(self.config.rootpath))
+        if self._is_active and self.config.getini("relaunch_front"):
+            self.front = front_of(str(self.config.rootpath))
         if self.front is not None:
             self.front.install()
+
+    @property
+    def _keeps(self) -> bool:
+        return self._is_active and bool(self.config.getini("relaunch_keep"))
+
+    def pytest_report_header(self) -> str | None:
+        """Say why nothing is done where it was asked for."""
+        return f"rl: not active: {self._why_not}" if self._why_not else None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: list[Any]) -> None:
+        """Hand on to the workers of this run what they cannot see: that rl started it."""
+        for spec in specs:
+            if self._is_active:
+                spec.env["RELAUNCH_PYTEST"] = "1"
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Begin to look at what was asked."""
@@ -68,7 +85,7 @@ class Session:
         self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any], report: Any
     ) -> None:
         """Keep the call that failed, while the test has put nothing back yet."""
-        if call.excinfo is None or not self.config.getini("relaunch_keep"):
+        if call.excinfo is None or not self._keeps:
             return
         if self.failures is None and _is_patched():
             self._late.append((call.excinfo.value, call, report))

@@ -24,7 +24,7 @@ def lines(found: Sequence[dict[str, Any]], root: str) -> Iterator[str]:
         yield f"rl: {name} is only made by a build: {file}"
     for name, file in _merged(found, "early").items():
         yield f"rl: WRONG FILE: {name} had been imported by another plugin from {file};"
-        yield "    -p relaunch.pytest_plugin, as the first option, comes before it"
+        yield "    -p relaunch, as the first option, comes before it"
     kept = [one for part in found for one in part["kept"]]
     for one in kept[:_SHOWN]:
         told = f" ({one['told']})" if one["told"] else ""

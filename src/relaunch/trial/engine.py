@@ -13,6 +13,7 @@ from relaunch.proc.supervise import supervise
 from relaunch.proc.tree import MARKER, end_adopted, leftovers
 from relaunch.record import Record
 from relaunch.trial.place.memory.since import Since
+from relaunch.trial.place.syspath import asking_pytest
 from relaunch.trial.redact import Redactor, redact_all
 from relaunch.trial.watch import Watch
 
@@ -234,7 +235,8 @@ def _run_warm(
         memory_bytes=world.warm_memory_bytes,
         idle_s=world.warm_idle_s,
     )
-    return run_warm(recipe, world.env, wish, chunk=chunk, quiet=world.quiet, tell=launched)
+    env = asking_pytest(dict(world.env), recipe.argv, recipe.cwd)
+    return run_warm(recipe, env, wish, chunk=chunk, quiet=world.quiet, tell=launched)
 
 
 def _as_launched(outcome: Outcome, way: Launched) -> Outcome:
@@ -389,11 +391,12 @@ def _loaded(report: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _program_env(world: World, recipe: Recipe) -> Mapping[str, str]:
+    env = asking_pytest(dict(world.env), recipe.argv, recipe.cwd)
     if not world.reports:
-        return world.env
+        return env
     from relaunch.inside.protocol import LINE, TELLS, hooked_env
 
-    env = hooked_env(world.env, world.reports, world.report_on, world.probes)
+    env = hooked_env(env, world.reports, world.report_on, world.probes)
     if os.geteuid() and ptrace_scope():
         env[TELLS] = "1"
     return {**env, LINE: "1"} if recipe.typed else env

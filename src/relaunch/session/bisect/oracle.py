@@ -22,6 +22,7 @@ from relaunch.session.past import outcome_json
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.launch.forks import NotForked, Start, read_noted
 from relaunch.trial.place.source import source_env
+from relaunch.trial.place.syspath import asking_pytest
 from relaunch.trial.redact import forms
 
 TYPE_CHECKING = False
@@ -270,8 +271,9 @@ class Oracle(Record):
 
         Returns the outcome, what the failure says of itself, and which way was taken.
         """
-        env = self._env(here.checkout, wanted, here.marker)
         recipe = self.ladder.command(self._recipe(here.checkout), wanted)
+        env = self._env(here.checkout, wanted, here.marker)
+        env = asking_pytest(env, recipe.argv, recipe.cwd)
         reports = os.path.join(here.folder, "reports")
         project, secrets = (here.checkout.path,), forms(facts.secret_values(env, self.redact))
         world = World(env=env, reports=reports, project=project, secrets=secrets, quiet=True)

@@ -19,6 +19,7 @@ from relaunch.session.racing.told import Run
 from relaunch.trial.engine import World, judge, run_trial
 from relaunch.trial.launch.held import OPEN, START, Gone, Held, Spec
 from relaunch.trial.launch.held_there import HeldThere
+from relaunch.trial.place.syspath import asking_pytest
 from relaunch.trial.redact import forms, redact, redact_all
 from relaunch.trial.watch import Watch
 
@@ -52,7 +53,8 @@ class Seat:
         self._roots = roots
         self._reports = os.path.join(folder, "reports")
         os.makedirs(self._reports, mode=0o700)
-        self._env = {**os.environ, "PYTHONHASHSEED": "0", **recipe.env}
+        env = {**os.environ, "PYTHONHASHSEED": "0", **recipe.env}
+        self._env = asking_pytest(env, recipe.argv, recipe.cwd)
         self._secrets = forms(facts.secret_values(self._env, redact))
         self._held: Held | HeldThere | None = None
         self.job: tuple[int, Mapping[str, Any]] | None = None

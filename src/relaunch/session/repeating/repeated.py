@@ -19,6 +19,7 @@ from relaunch.session.past import outcome_json
 from relaunch.session.repeating.told import PLAIN
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.launch.forks import NotForked, Start, read_noted
+from relaunch.trial.place.syspath import asking_pytest
 from relaunch.trial.redact import forms
 
 TYPE_CHECKING = False
@@ -46,6 +47,7 @@ class Repeated(Record):
         """Run it; what it wrote goes to `folder`. Returns JSON."""
         recipe = self.recipe
         env = {**os.environ, **recipe.env, MARKER: marker, **self._perturbed(mode)}
+        env = asking_pytest(env, recipe.argv, recipe.cwd)
         reports = os.path.join(folder, "reports")
         os.makedirs(reports, mode=0o700)
         secrets = forms(facts.secret_values(env, self.redact))

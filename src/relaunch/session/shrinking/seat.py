@@ -21,6 +21,7 @@ from relaunch.session.shrinking.told import ARGS, STEPS
 from relaunch.trial.engine import World, judge
 from relaunch.trial.launch.forks import Noted, read_noted
 from relaunch.trial.launch.held import Gone, Held, Spec
+from relaunch.trial.place.syspath import asking_pytest
 from relaunch.trial.watch import Watch
 
 TYPE_CHECKING = False
@@ -112,7 +113,8 @@ class Seat:
             stdin=self.place.stdin,
             memory_bytes=self.limit.memory_bytes,
         )
-        env = hooked_env(self._env(parts), self.place.reports)
+        env = asking_pytest(self._env(parts), recipe.argv, recipe.cwd)
+        env = hooked_env(env, self.place.reports)
         self.held = Held(recipe.argv, cwd=recipe.cwd, env=env, spec=spec, folder=self.place.folder)
 
     def let_go(self) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 from relaunch.inside.layout import build_text
+from relaunch.inside.protocol import PYTEST
 from relaunch.record import Record
+from relaunch.trial.place.interpreter import find_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +83,17 @@ def _first_entry(start: Start, cwd: str) -> Entry:
 
 
 # --- pytest puts folders in front of everything
+
+
+def asking_pytest(env: dict[str, str], argv: Sequence[str], cwd: str) -> dict[str, str]:
+    """Return the environment of a command; if it is pytest itself, our plugin is active in it.
+
+    What starts pytest in turn, as `make` or `tox`, is not asked.
+    """
+    if not any("pytest" in word or "py.test" in word for word in argv):
+        return env
+    start = find_start(argv, env, cwd)
+    return {**env, PYTEST: "1"} if start is not None and is_pytest(start) else env
 
 
 def is_pytest(start: Start) -> bool:
