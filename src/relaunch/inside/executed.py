@@ -44,7 +44,7 @@ def _is_wanted(code: CodeType, tops: tuple[str, ...]) -> bool:
 
 
 def _monitor(tops: tuple[str, ...], seen: dict[str, set[int]]) -> None:
-    monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
     known: dict[CodeType, set[int] | None] = {}
 
     def line(code: CodeType, number: int) -> Any:

@@ -59,8 +59,11 @@ def _between_lines(own: Callable[[str], bool], dice: Dice) -> None:
 
     if sys.version_info >= (3, 12):
         _monitor(own, rest)
-        return
+    else:
+        _trace(own, rest)
 
+
+def _trace(own: Callable[[str], bool], rest: Callable[[], None]) -> None:
     def local(_: FrameType, event: str, __: object) -> Any:
         if event == "line":
             rest()

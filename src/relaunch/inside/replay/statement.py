@@ -48,7 +48,8 @@ def function_code(
     rest = [name for name in names if name not in leading]
     made = _function(node, body, leading, rest)
     _Mangle(_class_of(frame["qualname"])).visit(made)
-    outer = ast.FunctionDef(
+    kind: Any = ast.FunctionDef  # which asks for `type_params` from Python 3.12 on
+    outer = kind(
         name="outer",
         args=_arguments(["__class__"], []),
         body=[made, ast.Return(value=ast.Name(id=made.name, ctx=ast.Load()))],
@@ -57,7 +58,7 @@ def function_code(
         end_lineno=made.lineno,
         col_offset=0,
     )
-    outer.type_params = []  # type: ignore[attr-defined]  # 3.12 and later
+    outer.type_params = []
     tree = ast.Module(body=[outer], type_ignores=[])
     code = source.compiled(ast.fix_missing_locations(tree))
     inner = _inner(_inner(code))
@@ -118,7 +119,7 @@ def _declarations(node: ast.AST) -> list[ast.stmt]:
 
 def _function(node: Any, body: list[ast.stmt], first: list[str], rest: list[str]) -> Any:
     declared = {name for one in body if isinstance(one, ast.Global) for name in one.names}
-    kind = ast.AsyncFunctionDef if isinstance(node, ast.AsyncFunctionDef) else ast.FunctionDef
+    kind: Any = ast.AsyncFunctionDef if isinstance(node, ast.AsyncFunctionDef) else ast.FunctionDef
     made = kind(
         name=getattr(node, "name", "call"),
         args=_arguments(first, [name for name in rest if name not in declared]),
@@ -128,7 +129,7 @@ def _function(node: Any, body: list[ast.stmt], first: list[str], rest: list[str]
         end_lineno=node.lineno,
         col_offset=0,
     )
-    made.type_params = []  # type: ignore[union-attr]  # 3.12 and later
+    made.type_params = []
     return made
 
 

@@ -215,10 +215,9 @@ def warm_up(new: CodeType, old: CodeType) -> None:
 
     It does so when code was used a few times; errors then point at other places in a line.
     """
-    if sys.version_info >= (3, 12):
-        return
-    if c_int.from_address(id(old) + _WARMUP - 4).value == old.co_flags:
-        count = c_short.from_address(id(old) + _WARMUP).value
+    at = id(old) + _WARMUP
+    if sys.version_info < (3, 12) and c_int.from_address(at - 4).value == old.co_flags:
+        count = c_short.from_address(at).value
         c_short.from_address(id(new) + _WARMUP).value = min(count, -1)
         if count == 0:
             _fuse(new)
