@@ -1,5 +1,5 @@
 # What a person types here: demo, test, check, bench, bench-cycle, bench-warm, bench-probe,
-# bench-bisect, bench-shrink, bench-tiny, bench-squeeze, bench-hang, soak.
+# bench-bisect, bench-shrink, bench-tiny, bench-squeeze, bench-hang, soak, lint-all.
 # An interpreter that may not keep its bytecode compiles every module at every start.
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONPATH
@@ -18,7 +18,7 @@ NODES ?= 3
 
 .PHONY: demo test check lint format-check ruff types layers generated-check docs bench bench-cycle
 .PHONY: bench-warm bench-probe bench-bisect bench-shrink bench-tiny bench-squeeze bench-hang
-.PHONY: soak soak-faults soak-warm programs torch generated clean tiny-table bytecode slurm-up slurm-down
+.PHONY: soak lint-all programs torch generated clean tiny-table bytecode slurm-up slurm-down
 
 ## demo: the whole cycle on a bundled example, in under a minute
 demo: $(INSTALLED)
@@ -54,6 +54,12 @@ layers: $(READY)
 
 generated-check: $(READY)
 	$(BIN)/python scripts/completions.py --check
+
+## lint-all: the same on the other Pythons that we support, where they are here
+lint-all: lint
+	@$(BIN)/python -m tests.needs | while read -r version python; do \
+		echo "on Python $$version:"; \
+		$(MAKE) -k lint VENV=".venv-$$version" PYTHON="$$python" || exit 1; done
 
 docs: $(READY)
 	$(BIN)/python scripts/reference.py
@@ -94,14 +100,14 @@ bench-shrink: $(READY)
 	@sh scripts/programs.sh cvise:cvise
 	$(BIN)/python -m benchmarks.shrink $(if $(CASES),--cases "$(CASES)")
 
-## soak: ten thousand faults, twenty thousand warm relaunches
-soak: soak-faults soak-warm
-
-soak-faults: $(READY) programs bytecode
-	RELAUNCH_FAULTS=10000 RELAUNCH_LONGEST_TEST_S=7200 $(PYTEST) -n 8 -rP tests/quality/test_faults.py
-
-soak-warm: $(READY) programs bytecode
-	RELAUNCH_WARM_PAIRS=20000 RELAUNCH_LONGEST_TEST_S=7200 $(PYTEST) -n 2 -rP tests/quality/warm
+## soak: every test on every Python, with many rounds; what is deep at all is in tests/depth.py.
+## TESTS=tests/quality FAULTS=10000 PAIRS=20000: only some of them, with still more rounds
+TESTS ?= tests
+soak: $(READY) programs bytecode torch lint-all
+	RELAUNCH_DEEP=1 RELAUNCH_CI=1 RELAUNCH_LONGEST_TEST_S=7200 \
+		RELAUNCH_FAULTS=$(FAULTS) RELAUNCH_WARM_PAIRS=$(PAIRS) \
+		RELAUNCH_TORCH_PYTHON="$${RELAUNCH_TORCH_PYTHON:-$(CURDIR)/$(TORCH)/bin/python}" \
+		$(PYTEST) -n $(JOBS) --dist worksteal $(TESTS)
 
 ## generated: write the shell completions anew from the parsers
 generated: $(READY)
@@ -138,4 +144,4 @@ bytecode: $(READY)
 	@$(BIN)/python -m tests.bytecode
 
 clean:
-	rm -rf $(VENV) $(TORCH) site docs/reference/verbs/*.md
+	rm -rf $(VENV) .venv-* site docs/reference/verbs/*.md

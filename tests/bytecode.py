@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from tests.needs import PYTHONS
+from tests.needs import INSTALLED
 
 SOURCE = Path(__file__).parents[1] / "src"
 LENT = (
@@ -42,7 +42,8 @@ def main() -> int:
     """Compile for all Pythons at once; returns how many of them could not."""
     lent = [f"{sysconfig.get_path('purelib')}/{name}" for name in LENT]
     begun = [
-        subprocess.Popen([python, "-c", COMPILE, str(SOURCE), *lent]) for python in PYTHONS.values()
+        subprocess.Popen([python, "-c", COMPILE, str(SOURCE), *lent])
+        for python in INSTALLED.values()
     ]
     return sum(process.wait() != 0 for process in begun)
 

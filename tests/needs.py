@@ -10,6 +10,7 @@ import sys
 from typing import NoReturn
 
 import pytest
+from tests.depth import IS_DEEP
 
 
 def needs(program: str) -> None:
@@ -57,10 +58,32 @@ def missing(what: str) -> NoReturn:
 
 
 _PYENV = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".pyenv/versions/3.1[123]*/bin/python3")
-PYTHONS = {
+OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
+INSTALLED = {
     ".".join(path.split("/versions/")[1].split(".")[:2]): path for path in sorted(glob.glob(_PYENV))
 }
-PYTHONS[f"{sys.version_info[0]}.{sys.version_info[1]}"] = sys.executable
+INSTALLED[OWN] = sys.executable
 """Every Python that this machine has of those we support, by its version."""
+
+
+def in_turn(versions: list[str]) -> list[str]:
+    """Return all of them in `make soak`; on a push the one whose turn it is, by the commit."""
+    if IS_DEEP or not versions:
+        return versions
+    asked = ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"]
+    commit = subprocess.run(asked, capture_output=True, text=True).stdout
+    return [versions[int(commit[:8] or "0", 16) % len(versions)]]
+
+
+PYTHONS = {
+    version: INSTALLED[version] for version in sorted([OWN, *in_turn(sorted({*INSTALLED} - {OWN}))])
+}
+"""The Pythons of this run: our own and another in turn, or all of them in `make soak`."""
 every_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
 """For a test with an argument `python`."""
+
+
+if __name__ == "__main__":
+    for version, python in INSTALLED.items():
+        if version != OWN:
+            print(version, python)

@@ -10,9 +10,9 @@ import sys
 import pytest
 from tests.bisecting import REPRO, add_commits, bisect, outside
 from tests.building import Package
-from tests.needs import PYTHONS, missing
+from tests.needs import INSTALLED, missing
 
-NEWER = next((path for version, path in PYTHONS.items() if version != "3.11"), "")
+NEWER = next((path for version, path in INSTALLED.items() if version != "3.11"), "")
 OLD = "import imp\n"
 """What only Python 3.11 and older can import."""
 
@@ -20,9 +20,9 @@ OLD = "import imp\n"
 @pytest.fixture
 def both(world):
     """A world in which Python 3.11 is found, for commands of a newer one."""
-    if "3.11" not in PYTHONS or not NEWER:
+    if "3.11" not in INSTALLED or not NEWER:
         missing("this test needs Python 3.11 and a newer one")
-    for version, path in PYTHONS.items():
+    for version, path in INSTALLED.items():
         (world.root / "pyenv/versions" / version / "bin").mkdir(parents=True)
         (world.root / "pyenv/versions" / version / "bin/python").symlink_to(path)
     world.env["PYENV_ROOT"] = str(world.root / "pyenv")
@@ -66,11 +66,11 @@ def test_that_an_environment_is_made_is_said_when_it_begins(both):
 def test_where_the_newer_commits_need_a_newer_python_they_get_it(both):
     head = "type Number = int\n"
     ids = add_commits(both, lambda n: work(n, 8, head if n >= 4 else ""), 10)
-    answer = found(both, ids, command=[PYTHONS["3.11"], outside(both, REPRO)])
+    answer = found(both, ids, command=[INSTALLED["3.11"], outside(both, REPRO)])
     # The old end passes, the new end fails: at the syntax, which is what is looked for.
     assert answer["commit"] == ids[4]
     assert answer["needed"] == {}
-    more = found(both, [ids[4], ids[-1]], command=[PYTHONS["3.11"], outside(both, REPRO)])
+    more = found(both, [ids[4], ids[-1]], command=[INSTALLED["3.11"], outside(both, REPRO)])
     assert more["commit"] == ids[8]
     assert more["environment"]["rung"].startswith("Python 3.1")
 

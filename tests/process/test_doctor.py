@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import World
-from tests.needs import PYTHONS as INSTALLED
-from tests.needs import missing, needs
+from tests.needs import INSTALLED, missing, needs
 from tests.shells import Terminal
 
 PYTHONS = ("python3.11", "python3.12", "python3.13")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.building import Package
-from tests.needs import PYTHONS, missing, needs
+from tests.needs import INSTALLED, missing, needs
 
 from relaunch.errors import PlaceError
 from relaunch.trial.place.environment import Environment, Environments
@@ -111,7 +111,7 @@ def test_other_needs_extras_inheritance_or_pythons_get_an_environment_of_their_o
 def test_every_python_gets_its_own(env, tmp_path: Path) -> None:
     needs("uv")
     package = Package(tmp_path, "sample")
-    for version, python in PYTHONS.items():
+    for version, python in INSTALLED.items():
         made = Environments(str(tmp_path / "e"), python, env=env).for_requirements(package.needs)
         assert imports(made, "sample") == "imported"
         assert version_of(made.python).startswith(version + ".")
@@ -419,7 +419,7 @@ def test_a_checkout_that_cannot_be_installed_is_told_and_not_tried_again(env, tm
 
 def test_pythons_are_found_on_path_and_among_those_of_pyenv(tmp_path: Path) -> None:
     real = os.path.realpath(sys.executable)
-    others = {os.path.realpath(python) for python in PYTHONS.values()} - {real}
+    others = {os.path.realpath(python) for python in INSTALLED.values()} - {real}
     folder, root = tmp_path / "bin", tmp_path / "pyenv"
     folder.mkdir()
     (folder / "python3").symlink_to(sys.executable)

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import World
-from tests.needs import PYTHONS, python_with_torch
+from tests.needs import OWN, PYTHONS, python_with_torch
 
-OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 NEWER = [version for version in PYTHONS if version != "3.11"]
 
 

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 
 import pytest
-from tests.needs import PYTHONS
+from tests.needs import INSTALLED
 from tests.warming import BEGIN, as_cold, edit, end, first, goes_on, plain, told
 
 # --- what a program read
@@ -319,9 +319,9 @@ def test_names_that_become_annotated_in_a_module(warm):
     assert told(warm.rl("warm")) == told(plain(warm))
 
 
-@pytest.mark.skipif("3.12" not in PYTHONS, reason="Python 3.12 is not here")
+@pytest.mark.skipif("3.12" not in INSTALLED, reason="Python 3.12 is not here")
 def test_functions_with_parameters_for_types(warm):
-    python = PYTHONS["3.12"]
+    python = INSTALLED["3.12"]
     lines = ["def one[T](x: T) -> T:", "    y = x", "    return y", "print(one(1))"]
     edit(warm, *lines)
     warm.rl("warm", "--at", "train.py:5", "--", python, "train.py")

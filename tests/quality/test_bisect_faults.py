@@ -20,10 +20,11 @@ from tests.bisecting import (
     user_state,
 )
 from tests.conftest import World
+from tests.depth import rounds
 from tests.supervising import wait_until
 
-KILLS = int(os.environ.get("RELAUNCH_BISECT_KILLS", "50"))
 SHARDS = 5
+KILLS = rounds(10, 250) // SHARDS
 LATEST_S = 1.2
 """About as long as a search takes that nobody stops."""
 
@@ -33,7 +34,7 @@ def test_killed_at_any_moment_it_goes_on_and_leaves_nothing(world: World, shard:
     rng = random.Random(shard)
     script = outside(world, "import time\ntime.sleep(0.05)\n" + REPRO)
     kills = searches = 0
-    while kills < KILLS // SHARDS:
+    while kills < KILLS:
         searches += 1
         culprit = rng.randint(1, 30)
         world.git("reset", "-q", "--hard", world.git("rev-list", "--max-parents=0", "HEAD").strip())
@@ -94,7 +95,7 @@ def how_often(world: World, search: int) -> dict[str, int]:
 def test_bytecode_of_another_revision_is_never_run(world: World, shard: int) -> None:
     """Versions of one size, made in one second: what Python takes for unchanged."""
     script = outside(world, REPRO)
-    for culprit in range(1 + shard, 21, 2):
+    for culprit in range(1 + shard, 21, rounds(8, 2)):
         world.git("reset", "-q", "--hard", world.git("rev-list", "--max-parents=0", "HEAD").strip())
         ids = add_commits(world, versions(culprit), 20)
         done = world.rl("bisect", "--good", ids[0], "--json", "--no-prior", "--", PYTHON, script)

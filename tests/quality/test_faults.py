@@ -2,7 +2,7 @@
 
 After every fault: no trial whose program started is lost, every trial can be read, and the user's
 index, stash, refs, configuration and files are what they were, byte for byte.
-`RELAUNCH_FAULTS=10000` (that is `make soak`) multiplies the rounds.
+Few rounds of each on a push, many in `make soak`; `RELAUNCH_FAULTS=10000` makes them still more.
 """
 
 import hashlib
@@ -18,13 +18,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.depth import rounds
 from tests.needs import needs
 
 from relaunch.journal.snapshot.code import from_json
 from relaunch.journal.store import Journal
 from relaunch.proc.tree import leftovers
 
-FAULTS = int(os.environ.get("RELAUNCH_FAULTS", "560"))
+FAULTS = int(os.environ.get("RELAUNCH_FAULTS") or rounds(80, 2000))
 NOBODY = 65534
 PROGRAM = """\
 echo "$RELAUNCH_TRIAL" >> "$LEDGER"

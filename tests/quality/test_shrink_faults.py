@@ -10,6 +10,7 @@ import subprocess
 import sys
 from itertools import cycle
 
+from tests.depth import rounds
 from tests.supervising import wait_until
 
 PYTHON = sys.executable
@@ -31,7 +32,7 @@ ROWS = [
     for number in range(60)
 ]
 ROWS[33]["score"] = "high"
-KILLS = 30
+KILLS = rounds(6, 60)
 
 
 def left_running(world):
@@ -62,7 +63,7 @@ def gains(world):
     return told.read_bytes().count(b"\n") if told.exists() else 0
 
 
-def test_thirty_kills_lose_nothing_and_change_nothing(world):
+def test_kills_lose_nothing_and_change_nothing(world):
     data = json.dumps(ROWS, indent=1)
     world.write("load.py", LOAD)
     original = world.write("data.json", data)

@@ -1,9 +1,9 @@
 """Warm relaunch against cold: every shape of program, edited at random, must do the same both ways.
 
-`RELAUNCH_WARM_PAIRS=20000` (that is `make soak`) says how many pairs in all, `RELAUNCH_WARM_SEED`
-which edits, `RELAUNCH_WARM_PYTHON` which Python the programs run on. Without the last, a run of
-many pairs tries the other Pythons that we support too, with a fifth of all pairs each. What differs
-is kept, with the command that repeats it.
+`RELAUNCH_WARM_PAIRS=20000` says how many pairs in all, `RELAUNCH_WARM_SEED` which edits,
+`RELAUNCH_WARM_PYTHON` which Python the programs run on. Without the last, the other Pythons that we
+support have their turn too, with a fifth of all pairs each. What differs is kept, with the command
+that repeats it.
 """
 
 import dataclasses
@@ -16,17 +16,18 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.needs import missing
+from tests.depth import rounds
+from tests.needs import in_turn, missing
 from tests.quality.warm import edits, harness
 
-CI = os.environ.get("RELAUNCH_CI") == "1"
-PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS", "2050" if CI else "205"))
+PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS") or rounds(410, 8000))
 SEED = int(os.environ.get("RELAUNCH_WARM_SEED", "1"))
 KEEP = Path(os.environ.get("RELAUNCH_WARM_KEEP", Path(tempfile.gettempdir()) / "warm_mismatches"))
 SHAPES = harness.programs()
 OWN = harness.version_of(harness.python_of_tests())
-OTHERS = [one for one in ("3.11", "3.12", "3.13") if one != OWN]
-IS_LONG = PAIRS >= 2000 and "RELAUNCH_WARM_PYTHON" not in os.environ
+OTHERS = in_turn([one for one in ("3.11", "3.12", "3.13") if one != OWN])
+if "RELAUNCH_WARM_PYTHON" in os.environ:
+    OTHERS = []
 
 
 @pytest.mark.parametrize("program", SHAPES, ids=lambda program: program.name)
@@ -34,13 +35,13 @@ def test_an_edited_program_relaunched_warm_does_what_it_does_cold(
     program, tmp_path_factory, capfd
 ) -> None:
     tallies = tmp_path_factory.getbasetemp().parent / "tallies"
-    pairs = PAIRS - len(OTHERS) * (PAIRS // 5) if IS_LONG else PAIRS
+    pairs = PAIRS - len(OTHERS) * (PAIRS // 5)
     _try(program, harness.python_of_tests(), pairs, tallies, capfd)
 
 
 @pytest.mark.parametrize(
     ("program", "version"),
-    [(program, version) for version in OTHERS for program in SHAPES if IS_LONG],
+    [(program, version) for version in OTHERS for program in SHAPES],
     ids=lambda one: getattr(one, "name", one),
 )
 def test_it_does_so_on_the_other_pythons(program, version, tmp_path_factory, capfd) -> None:
