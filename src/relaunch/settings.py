@@ -12,7 +12,8 @@ import time
 from relaunch import jsontext
 from relaunch.errors import SettingsError
 from relaunch.record import Record
-from relaunch.textfile import read_text
+from relaunch.textfile import read_open, read_text
+from relaunch.trust import foreign, is_of_root, own_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ class CaptureSettings(Record):
     """Of so many failed trials; the calls of older ones go, the trials stay."""
 
 
+class TrustSettings(Record):
+    """`[trust]`, of the user's own file alone: whose commands run without being asked about."""
+
+    ask: str = "others"
+    """`others`: what somebody else wrote; `always`: whatever a project runs; `never`: nothing."""
+
+
 class Settings(Record):
     """Everything a project and its user have configured, defaults filled in."""
 
@@ -98,6 +106,7 @@ class Settings(Record):
     record: RecordSettings = RecordSettings()
     warm: WarmSettings = WarmSettings()
     capture: CaptureSettings = CaptureSettings()
+    trust: TrustSettings = TrustSettings()
     metrics: Mapping[str, str] = {}
     """Name to regular expression; the first group, or the whole match, is the value."""
     sets: Mapping[str, str] = {}
@@ -106,51 +115,95 @@ class Settings(Record):
     """The environment variable that carries the name of the set, where sets are flags."""
     files: tuple[str, ...] = ()
     """The files these settings came from, strongest last."""
+    reset_from: str = ""
+    """The one of them that says `run.reset`."""
+    foreign: str = ""
+    """A file that is not read: it, or its folder, belongs to another user."""
 
 
 def load(project: str, *, cache_dir: str = "") -> Settings:
     """Read the settings of the project at `project`; `cache_dir` may keep the parsed copy."""
-    found = [entry for entry in (_user_file(), _project_file(project)) if entry]
+    found = [_Source(own_settings(), own=True)]
+    try:
+        for name, table in (("relaunch.toml", ()), ("pyproject.toml", ("tool", "relaunch"))):
+            found.append(_Source(os.path.join(project, name), table))
+            if found[-1].is_there:
+                break
+        return _load([one for one in found if one.is_there], cache_dir)
+    finally:
+        for one in found:
+            one.close()
+
+
+def _load(found: list[_Source], cache_dir: str) -> Settings:
+    theirs = next((one.path for one in found if one.is_foreign), "")
+    found = [one for one in found if not one.is_foreign]
     if not found:
-        return Settings()
-    stamps = [_stamp(path) for path, _ in found]
+        return Settings(foreign=theirs)
+    stamps = [_stamp(one) for one in found]
     cache = os.path.join(cache_dir, "settings.json") if cache_dir else ""
     layers = _from_cache(cache, stamps) if cache else None
     if layers is None:
-        layers = [read(path, table) for path, table in found]
+        layers = [parse(one.read(), one.path, one.table, own=one.own) for one in found]
         if cache and _settled(stamps):
             _to_cache(cache, stamps, layers)
-    return _merge(layers, tuple(path for path, _ in found))
+    return _merge(layers, tuple(one.path for one in found)).but(foreign=theirs)
 
 
-def _user_file() -> tuple[str, tuple[str, ...]] | None:
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    path = os.path.join(base, "relaunch", "config.toml")
-    return (path, ()) if os.path.exists(path) else None
+class _Source:
+    """One file, open: what is read is what was looked at, whatever takes its place meanwhile."""
 
+    def __init__(self, path: str, table: tuple[str, ...] = (), *, own: bool = False) -> None:
+        self.path = path
+        self.table = table
+        self.own = own
+        self.fd = -1
+        self.is_foreign = False
+        self._raw: bytes | None = None
+        folder = os.path.dirname(path)
+        try:
+            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self.is_foreign = bool(foreign(folder, path))
+            if not self.is_foreign and not table:
+                raise _unreadable(path, error) from None
+            return
+        if own and is_of_root(self.fd):
+            return  # where a machine is set up for its users
+        self.is_foreign = bool(foreign(folder, path, opened=(self.fd,)))
 
-def _project_file(project: str) -> tuple[str, tuple[str, ...]] | None:
-    own = os.path.join(project, "relaunch.toml")
-    if os.path.exists(own):
-        return own, ()
-    shared = os.path.join(project, "pyproject.toml")
-    try:
-        with open(shared, "rb") as file:
-            mine = b"[tool.relaunch" in file.read()
-    except OSError:
-        return None
-    return (shared, ("tool", "relaunch")) if mine else None
+    @property
+    def is_there(self) -> bool:
+        """Tell whether there are settings of ours in it; another's file is not looked into."""
+        if self.is_foreign and not self.table:
+            return True
+        return self.fd >= 0 and (not self.table or b"[tool.relaunch" in self.read())
+
+    def read(self) -> bytes:
+        """Return all of it."""
+        if self._raw is None:
+            try:
+                self._raw = read_open(self.fd)
+            except OSError as error:
+                if not self.table:
+                    raise _unreadable(self.path, error) from None
+                self._raw = b""
+        return self._raw
+
+    def close(self) -> None:
+        """Let it go."""
+        if self.fd >= 0:
+            os.close(self.fd)
 
 
 # --- the parsed copy ------------------------------------------------------------------------------
 
 
-def _stamp(path: str) -> list[Any]:
-    try:
-        info = os.stat(path)
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    return [path, info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino]
+def _stamp(source: _Source) -> list[Any]:
+    info = os.fstat(source.fd)
+    return [source.path, info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino]
 
 
 def _settled(stamps: list[list[Any]]) -> bool:
@@ -194,8 +247,12 @@ def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
     metrics: dict[str, str] = {}
     sets: dict[str, str] = {}
     flag = ""
+    trust: dict[str, Any] = {}
+    reset_from = ""
     redact: list[str] = list(_REDACT)
-    for layer in layers:
+    for layer, file in zip(layers, files, strict=True):
+        reset_from = file if "reset" in layer.get("run", {}) else reset_from
+        trust.update(layer.get("trust", {}))
         run.update(layer.get("run", {}))
         record.update(layer.get("record", {}))
         warm.update(layer.get("warm", {}))
@@ -217,24 +274,20 @@ def _merge(layers: list[dict[str, Any]], files: tuple[str, ...]) -> Settings:
     return Settings(
         run=RunSettings(**run), record=RecordSettings(**record), warm=kept,
         capture=CaptureSettings(**capture), metrics=metrics, sets=sets, flag=flag, files=files,
+        trust=TrustSettings(ask=trust.get("ask", "others")), reset_from=reset_from,
     )  # fmt: skip
 
 
 # --- reading and checking one file: only when it changed ------------------------------------------
 
 
-def read(path: str, table: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Read and check one file; `table` is where in it our settings live."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read()
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    return parse(raw, path, table)
+def parse(
+    raw: bytes, path: str, table: tuple[str, ...] = (), *, own: bool = False
+) -> dict[str, Any]:
+    """Turn the bytes of a settings file into checked plain values; pure but for the name shown.
 
-
-def parse(raw: bytes, path: str, table: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Turn the bytes of a settings file into checked plain values; pure but for the name shown."""
+    `table` is where in it our settings live; `own` says that it is the user's, not a project's.
+    """
     import tomllib
 
     try:
@@ -250,7 +303,11 @@ def parse(raw: bytes, path: str, table: tuple[str, ...] = ()) -> dict[str, Any]:
         raise _fault(path, where, what) from None
     for name in table:
         data = data.get(name, {})
-    return _checked(data, path, text, table)
+    checked = _checked(data, path, text, table)
+    if "trust" in checked and not own:
+        where = key_position(text, (*table, "trust"))
+        raise _fault(path, where, f"`trust` is read in {own_settings()} alone")
+    return checked
 
 
 def size(text: str | int) -> int:
@@ -471,6 +528,7 @@ KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
     },
     "warm": {"memory": _memory, "idle": _time},
     "capture": {"enabled": _flag, "budget": _size, "limit": _time, "keep": _count},
+    "trust": {"folders": _words, "ask": _one_of("others", "always", "never")},
     "metrics": {"*": _regex},
     "sets": {"flag": _variable, "*": _pattern},
 }

@@ -13,12 +13,17 @@ def read_text(path: str, errors: str = "surrogateescape") -> str:
     """Return a whole file. OSError if it cannot be read; ValueError with `strict` errors."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        data = b""
-        while piece := os.read(fd, _PIECE):
-            data += piece
+        return read_open(fd).decode("utf-8", errors)
     finally:
         os.close(fd)
-    return data.decode("utf-8", errors)
+
+
+def read_open(fd: int) -> bytes:
+    """Return the rest of an open file."""
+    data = b""
+    while piece := os.read(fd, _PIECE):
+        data += piece
+    return data
 
 
 def read_if_there(path: str) -> str:

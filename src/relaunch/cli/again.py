@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from relaunch.cli.opened import open_project
 from relaunch.cli.run import Lines, leave
 from relaunch.journal.refs import resolve
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ def quick(words: list[str]) -> int | None:
     values, files, given = parse_with_words(
         words[:-1] if bare else words, ALLOC_OPTIONS, "rl alloc"
     )
-    from relaunch.session.project import open_project
+    from relaunch.cli.opened import open_project
 
     if len(files) > 1:
         hint = f"rl alloc {files[0]} -- {draw.command_line(files[1:])}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from relaunch.cli import draw
+from relaunch.cli import draw, opened
 from relaunch.session import look_back
 from relaunch.session.give_back import give_back
 
@@ -31,7 +31,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Give the code back; the directory's name is all that goes to stdout."""
-    home, journal = look_back.here()
+    home, journal = opened.here()
     trial = look_back.trial_of(journal, args.trial)
     given = give_back(home, journal, trial, args.to)
     path = os.path.relpath(given.path)

@@ -14,10 +14,10 @@ from relaunch.cli.launch_options import (
     seconds,
     srun_words,
 )
+from relaunch.cli.opened import open_project
 from relaunch.cli.search_options import HANG, SLURM
 from relaunch.cli.searches import after
 from relaunch.errors import UsageError
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

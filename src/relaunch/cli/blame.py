@@ -8,9 +8,9 @@ import sys
 from relaunch.cli import draw
 from relaunch.cli.launch_options import OPTIONS, Option, nearest, parse, seconds, wants_help
 from relaunch.cli.launch_options import arguments as launch_arguments
+from relaunch.cli.opened import open_project
 from relaunch.cli.run import lines_of, request_of, run_one
 from relaunch.errors import UsageError
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def quick(words: list[str]) -> int | None:
     )
     lines = lines_of(values)
     lines.all_calls = values.get("all", False)
-    return run_one(open_project(), request, lines)
+    return run_one(open_project(lines.tell), request, lines)
 
 
 def _calls(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from relaunch.cli import draw
+from relaunch.cli.opened import open_project
 from relaunch.errors import UsageError
 from relaunch.jsontext import loads
 from relaunch.proc.capture import capture
 from relaunch.session.plan import last_trial
-from relaunch.session.project import open_project
 from relaunch.trial.place.interpreter import interpreter
 
 TYPE_CHECKING = False

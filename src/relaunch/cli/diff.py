@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from relaunch.cli import draw
+from relaunch.cli import draw, opened
 from relaunch.cli.show import outcome_words
 from relaunch.errors import JournalError
 from relaunch.session import look_back
@@ -45,7 +45,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Compare two trials; exit 0 whatever differs."""
-    home, journal = look_back.here()
+    home, journal = opened.here()
     old = look_back.trial_of(journal, args.old)
     new = look_back.trial_of(journal, args.new)
     found = difference(home, journal, old, new)

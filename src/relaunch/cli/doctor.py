@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from relaunch.cli import draw
+from relaunch.cli import draw, opened
 from relaunch.errors import RelaunchError, UsageError
 
 TYPE_CHECKING = False
@@ -70,7 +70,6 @@ def _advice(here: World) -> list[Advice]:
 
 def _report(here: World, *, as_json: bool) -> int:
     from relaunch.desk.doctor import ladders
-    from relaunch.session import look_back
     from relaunch.session.bisect.ladders import bisect_ladders
     from relaunch.session.blame_ladder import blame_ladder
     from relaunch.session.disk_ladder import disk_ladder
@@ -79,7 +78,7 @@ def _report(here: World, *, as_json: bool) -> int:
     from relaunch.session.slurm_ladder import slurm_ladder
     from relaunch.session.stacks_ladder import stacks_ladder
 
-    look_back.here()  # says so when the current directory is gone
+    opened.here()  # says so when the current directory is gone
     found = [*ladders(os.getcwd(), os.environ), *bisect_ladders(os.getcwd(), os.environ)]
     found += [disk_ladder(os.environ), memory_ladder(), stacks_ladder(), blame_ladder()]
     found += [slurm_ladder(os.environ), rank_ladder(os.getcwd(), os.environ)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from relaunch.cli import draw
+from relaunch.cli import draw, opened
 from relaunch.errors import UsageError
 from relaunch.journal.searches import PREFIX
 from relaunch.journal.store import id_order
@@ -46,7 +46,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Make room."""
-    home, journal = look_back.here()
+    home, journal = opened.here()
     freed = make_room(
         home,
         journal,

@@ -12,9 +12,9 @@ from relaunch.cli.launch_options import (
     srun_words,
     wants_help,
 )
+from relaunch.cli.opened import open_project
 from relaunch.cli.search_options import ENV, HANG, MATCH, SLURM, TIMEOUT, kept, look_back
 from relaunch.errors import UsageError
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

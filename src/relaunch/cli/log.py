@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from relaunch.cli import draw
+from relaunch.cli import draw, opened
 from relaunch.errors import UsageError
 from relaunch.session import look_back
 
@@ -40,7 +40,7 @@ def quick(argv: list[str]) -> int | None:
     count = _plain_count(argv)
     if count is None:
         return None
-    journal = look_back.here()[1]
+    journal = opened.here()[1]
     rows, earlier = look_back.last(journal, count)
     rows, searches, earlier = look_back.with_searches(journal, rows, count, earlier=earlier)
     _report(rows, searches, earlier=earlier, pen=draw.pen())
@@ -257,7 +257,7 @@ def main(args: Namespace) -> int:
     """List the trials that were asked for."""
     if args.n < 1:
         raise UsageError(f"-n {args.n} shows nothing", hint="rl log -n 20")
-    _, journal = look_back.here()
+    _, journal = opened.here()
     now = time.time()
     query = look_back.query(
         config_set=args.set,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from relaunch.cli import draw
+from relaunch.cli import draw, opened
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal.refs import VERDICTS, check_name, resolve
 from relaunch.session import look_back
@@ -38,7 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Write, change or clear the mark of one trial."""
-    _, journal = look_back.here()
+    _, journal = opened.here()
     ref, verdict, text = read_words(args.words)
     if not (verdict or args.clear or args.name is not None):
         raise UsageError(

@@ -12,6 +12,7 @@ from relaunch.cli.launch_options import (
     whole_number,
 )
 from relaunch.cli.launch_options import arguments as launch_arguments
+from relaunch.cli.opened import open_project
 from relaunch.cli.places import (
     check_expression,
     looks_like_place,
@@ -21,7 +22,6 @@ from relaunch.cli.places import (
 from relaunch.cli.run import leave, lines_of, prepare, request_of
 from relaunch.errors import UsageError
 from relaunch.recipe import Probe
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def quick(words: list[str]) -> int | None:
     request = request_of(values, command)
     request = request.but(probes=(*probes, *request.probes))
     lines = lines_of(values)
-    attempt = prepare(open_project(), request, lines)
+    attempt = prepare(open_project(lines.tell), request, lines)
     outcome = attempt.run()
     if attempt.seen is not None:
         for line in told(probes, attempt.seen):

@@ -6,10 +6,10 @@ import os
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import OPTIONS, Option, option_arguments, parse
+from relaunch.cli.opened import open_project
 from relaunch.cli.run import lines_of, request_of, run_request
 from relaunch.errors import UsageError
 from relaunch.session.oneliner import prepare_line
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from relaunch.cli.launch_options import (
     wants_help,
     whole_number,
 )
+from relaunch.cli.opened import open_project
 from relaunch.cli.search_options import ENV, MATCH, SLURM, kept, look_back
 from relaunch.errors import UsageError
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

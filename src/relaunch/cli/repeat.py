@@ -17,9 +17,9 @@ from relaunch.cli.launch_options import (
     wants_help,
     whole_number,
 )
+from relaunch.cli.opened import open_project
 from relaunch.cli.search_options import ENV, HANG, MATCH, SLURM, TIMEOUT, kept, look_back
 from relaunch.errors import UsageError
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

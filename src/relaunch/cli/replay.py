@@ -7,8 +7,8 @@ import sys
 
 from relaunch.cli import draw
 from relaunch.cli.launch_options import seconds
+from relaunch.cli.opened import open_project
 from relaunch.errors import UsageError
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from relaunch.cli import draw
+from relaunch.cli.opened import open_project
 from relaunch.errors import PlaceError, UsageError
-from relaunch.session.project import open_project
 from relaunch.session.sets import project_sets
 from relaunch.trial.place import sets as places
 from relaunch.trial.place.hold import repair_sets

@@ -7,12 +7,12 @@ import os
 from relaunch.cli import draw
 from relaunch.cli.launch_options import OPTIONS, Option, parse_with_words, wants_help, whole_number
 from relaunch.cli.launch_options import arguments as launch_arguments
+from relaunch.cli.opened import open_project
 from relaunch.cli.places import read_place
 from relaunch.cli.run import leave, lines_of, prepare, request_of
 from relaunch.errors import UsageError
 from relaunch.recipe import Probe
 from relaunch.session import shapes
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class _Run:
         outcomes: list[Outcome] = []
         for command in commands:
             request = request_of(self._values, command).but(probes=self._probes)
-            attempt = prepare(open_project(), request, self._lines)
+            attempt = prepare(open_project(self._lines.tell), request, self._lines)
             self._argv = attempt.recipe.argv
             outcomes.append(attempt.run())
             if attempt.trial is not None and attempt.seen is not None:

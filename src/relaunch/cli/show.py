@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from relaunch.cli import draw
+from relaunch.cli import draw, opened
 from relaunch.cli.log import STATE_STYLES, VERDICT_STYLES, exit_word, is_hung
 from relaunch.errors import UsageError
 from relaunch.inside.protocol import LOG_FILE
@@ -63,7 +63,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Show one trial."""
-    _, journal = look_back.here()
+    _, journal = opened.here()
     if args.trial.startswith(PREFIX):
         return _search(journal, args)
     trial = look_back.trial_of(journal, args.trial)

@@ -115,7 +115,7 @@ def _taken(args: Namespace) -> Taken:
 
 def _from_nodes(args: Namespace) -> Taken:
     """Let each node of the allocation read its own processes, in the same way."""
-    from relaunch.session.project import open_project
+    from relaunch.cli.opened import open_project
     from relaunch.session.stacks_slurm import take_from_nodes
 
     asked = _asked(args)  # a word that is off is told here, not by each node

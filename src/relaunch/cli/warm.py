@@ -7,11 +7,11 @@ import os
 from relaunch.cli import draw
 from relaunch.cli.launch_options import OPTIONS, Option, memory, nearest, parse, seconds, wants_help
 from relaunch.cli.launch_options import arguments as launch_arguments
+from relaunch.cli.opened import open_project
 from relaunch.cli.run import leave, lines_of, prepare, request_of
 from relaunch.errors import UsageError
 from relaunch.events import Warned
 from relaunch.journal.home import find_home
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def launch(words: Sequence[str]) -> int:
     values, command = parse(words, WARM_OPTIONS, "rl warm")
     at = tuple(place(text) for text in values["at"]) if "at" in values else None
     request = request_of(values, command).but(warm=True, at=at, **_allowance(values))
-    project = open_project()
     lines = lines_of(values)
+    project = open_project(lines.tell)
     after = _verifier(lines) if values.get("verify") else lambda *_: True
     if values.get("watch"):
         from relaunch.cli.saves import relaunch_on_saves

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from relaunch.cli import draw
+from relaunch.cli import draw, opened
 from relaunch.cli.launch_options import OPTIONS, Option, seconds, wants_help
 from relaunch.errors import UsageError
 from relaunch.record import Record
@@ -268,10 +268,9 @@ def _trial(args: Namespace) -> Trial | None:
         return None
     if len(args.what) > (args.trial is None):
         raise UsageError("a trial is watched alone", hint="rl watch last")
-    from relaunch.session import look_back
     from relaunch.session.watched import trial_to_watch
 
-    return trial_to_watch(look_back.here()[1], args.trial or words[0])
+    return trial_to_watch(opened.here()[1], args.trial or words[0])
 
 
 def _matches(args: Namespace, trial: Trial | None) -> tuple[Matches, str, bool] | None:

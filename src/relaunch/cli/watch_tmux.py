@@ -7,11 +7,11 @@ import shutil
 import sys
 
 from relaunch.cli import draw
+from relaunch.cli.opened import open_project
 from relaunch.cli.run import Lines, request_of, run_request
 from relaunch.errors import UsageError
 from relaunch.events import Announced
 from relaunch.proc.capture import capture
-from relaunch.session.project import open_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

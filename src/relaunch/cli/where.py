@@ -7,12 +7,12 @@ import os
 from relaunch.cli import draw
 from relaunch.cli.launch_options import OPTIONS, parse_with_words, wants_help
 from relaunch.cli.launch_options import arguments as launch_arguments
+from relaunch.cli.opened import open_project
 from relaunch.cli.places import looks_like_place, read_place
 from relaunch.cli.run import leave, lines_of, prepare, request_of
 from relaunch.errors import UsageError
 from relaunch.inside.probe import lines as places
 from relaunch.recipe import Probe
-from relaunch.session.project import open_project
 from relaunch.trial.probe.verdict import EXECUTED, Around, as_json, verdict
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ def quick(words: list[str]) -> int | None:
     request = request_of(values, command)
     request = request.but(probes=(*probes, *request.probes))
     lines = lines_of(values)
-    attempt = prepare(open_project(), request, lines)
+    attempt = prepare(open_project(lines.tell), request, lines)
     outcome = attempt.run()
     code = leave(outcome)
     if attempt.seen is None:

@@ -9,6 +9,10 @@ import os
 
 from relaunch.record import Record
 from relaunch.textfile import IN_TREE, read_text
+from relaunch.trust import foreign, state_folder
+
+_SHARED = 0o1002  # sticky, and writable by everybody
+_TRUE = ("1", "true", "yes", "on")
 
 
 class Home(Record):
@@ -26,17 +30,26 @@ class Home(Record):
     """Where the journal belongs, when it cannot be written there."""
     too_wide: bool = False
     """The directory is a home or a root: far too much to take a snapshot of."""
+    foreign: str = ""
+    """What belongs to another user, and for that reason is neither read nor written."""
+    allow: str = ""
+    """The folder that the user would have to trust, for that to be used."""
 
 
 def find_home(cwd: str) -> Home:
     """Find the project around `cwd`; never fails, and writes nothing."""
-    top = _ancestor_with(cwd, ".git")
-    marked = _ancestor_with(cwd, IN_TREE)
+    searched = _searched(cwd)
+    top = _first_with(searched, ".git")
+    marked = _first_with(searched, IN_TREE)
     if top and len(top) >= len(marked):
         git_dir = _git_dir(os.path.join(top, ".git"))
         if git_dir:
             common = _common_dir(git_dir)
-            journal, unwritable = _writable(os.path.join(common, "relaunch"), top)
+            journal = os.path.join(common, "relaunch")
+            theirs = foreign(top, os.path.join(top, ".git"), git_dir, common, journal)
+            if theirs:
+                return _apart(cwd, theirs, top)
+            journal, unwritable = _writable(journal, top)
             return Home(
                 project=top,
                 journal=journal,
@@ -45,20 +58,51 @@ def find_home(cwd: str) -> Home:
                 unwritable=unwritable,
             )
     project = marked or cwd
-    wide = not marked and project in ("/", "/tmp", "/var/tmp", os.path.expanduser("~"))
-    if wide:
-        return Home(project=project, journal=_state_folder(project), too_wide=True)
+    theirs = foreign(project, os.path.join(project, IN_TREE))
+    if theirs or (not marked and _is_wide(project)):
+        return _apart(cwd, theirs, project)
     journal, unwritable = _writable(os.path.join(project, IN_TREE), project)
     return Home(project=project, journal=journal, unwritable=unwritable)
 
 
-def _ancestor_with(path: str, name: str) -> str:
-    while not os.path.lexists(os.path.join(path, name)):
-        parent = os.path.dirname(path)
-        if parent == path:
-            return ""
-        path = parent
-    return path
+def _apart(cwd: str, theirs: str, allow: str) -> Home:
+    """Take the folder for itself, and keep its trials among what is the user's own."""
+    return Home(
+        project=cwd,
+        journal=_state_folder(cwd),
+        too_wide=_is_wide(cwd),
+        foreign=theirs,
+        allow=allow,
+    )
+
+
+def _is_wide(project: str) -> bool:
+    return project in ("/", "/tmp", "/var/tmp", os.path.expanduser("~"))
+
+
+def _searched(path: str) -> list[str]:
+    """List the folders that may be the project's, the nearest first.
+
+    As for git, those of another file system are none of them; nor is one above in which everybody
+    may put something, as `/tmp`.
+    """
+    found = [path]
+    across = os.environ.get("GIT_DISCOVERY_ACROSS_FILESYSTEM", "").lower() in _TRUE
+    try:
+        device = os.stat(path).st_dev
+        while (parent := os.path.dirname(path)) != path:
+            info = os.stat(parent)
+            if info.st_mode & _SHARED == _SHARED or (info.st_dev != device and not across):
+                break
+            found.append(parent)
+            path = parent
+    except OSError:
+        pass  # what cannot be looked at holds no project
+    return found
+
+
+def _first_with(folders: list[str], name: str) -> str:
+    return next((one for one in folders if os.path.lexists(os.path.join(one, name))), "")
 
 
 def _git_dir(dot_git: str) -> str:
@@ -103,9 +147,3 @@ def _state_folder(project: str) -> str:
 def limited_runs() -> str:
     """Return where runs that are no trials note what they would leave if they were killed."""
     return os.path.join(state_folder(), "limited-runs")
-
-
-def state_folder() -> str:
-    """Return the folder for what this user's runs of rl remember, outside of any project."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(state, "relaunch")

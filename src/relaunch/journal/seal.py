@@ -11,7 +11,7 @@ import os
 import stat
 import time
 
-from relaunch.journal.home import state_folder
+from relaunch.trust import state_folder
 from relaunch.journal.store import write_file
 from relaunch.jsontext import dumps, loads
 
