@@ -43,6 +43,7 @@ VERBS = {
     "back": "the code of a trial, beside your tree",
     "mark": "your verdict on a trial: good, bad, unsure",
     "gc": "forget old trials and searches, never a marked one",
+    "trust": "what the settings of a project run: shown, allowed, forgotten",
     "set": "config sets: new, ls, use, diff",
     "doctor": "what works on this machine, and what would make the rest work",
     "completion": "shell completion for bash, zsh and fish",

@@ -16,6 +16,7 @@ from relaunch.cli.launch_options import (
     srun_words,
     whole_number,
 )
+from relaunch.cli.opened import open_project
 from relaunch.errors import PlaceError, UsageError
 from relaunch.events import (
     Announced,
@@ -28,7 +29,6 @@ from relaunch.events import (
     Warned,
 )
 from relaunch.inside.protocol import LOG, RANKED
-from relaunch.session.project import open_project
 from relaunch.session.request import Request
 
 __all__ = ["EXAMPLES", "arguments", "launch", "main"]
@@ -36,13 +36,14 @@ __all__ = ["EXAMPLES", "arguments", "launch", "main"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from relaunch.events import Event
     from relaunch.outcome import Outcome
     from relaunch.recipe import Probe
     from relaunch.session.attempt import Attempt
+    from relaunch.session.consent import Wanted
     from relaunch.session.project import Project
     from relaunch.trial.place.unsaved import Unsaved
     from relaunch.trial.probe.seen import Seen
@@ -73,9 +74,8 @@ def launch(words: Sequence[str]) -> int:
     """Run what the words say; returns the exit code, or dies of the program's own signal."""
     values, command = parse(words)
     request = request_of(values, command)
-    project = open_project()
     lines = lines_of(values)
-    return run_request(project, request, lines)
+    return run_request(open_project(lines.tell), request, lines)
 
 
 def lines_of(values: Mapping[str, Any]) -> Lines:
@@ -142,7 +142,7 @@ def prepare(project: Project, request: Request, lines: Lines) -> Attempt:
     if request.compare_sync:
         raise UsageError("--sync=compare is of `rl run` alone", hint="rl run --sync=compare -- CMD")
     repair(project, tell=lines.tell)
-    (recipe,) = plan(project, request)
+    (recipe,) = plan(project, request, tell=lines.tell, ask=consent_of(request))
     ask = (lambda found: ask_about(project, found)) if request.may_ask else None
     unsaved = pass_unsaved(project, request.unsaved, ask=ask, tell=lines.tell)
     if project.settings.run.clear and sys.stdout.isatty():
@@ -157,6 +157,15 @@ def prepare(project: Project, request: Request, lines: Lines) -> Attempt:
         unsaved=unsaved,
         repeated=request.argv is None,
     )
+
+
+def consent_of(request: Request) -> Callable[[Wanted], bool] | None:
+    """Return how to ask before somebody else's commands run; nothing where nobody could answer."""
+    if not request.may_ask:
+        return None
+    from relaunch.cli.trust import ask_to_run
+
+    return ask_to_run
 
 
 def leave(outcome: Outcome) -> int:

@@ -12,9 +12,9 @@ from relaunch.cli.launch_options import (
     regex,
     srun_words,
 )
+from relaunch.cli.opened import open_project
 from relaunch.cli.search_options import HANG, SLURM
 from relaunch.errors import UsageError
-from relaunch.session.project import open_project
 from relaunch.session.sweeping.told import SEED_VARIABLES, Factor, Kind, Request
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from relaunch.journal.searches import Search
+    from relaunch.session.consent import Wanted
     from relaunch.session.project import Project
     from relaunch.session.sweeping.told import Found
     from relaunch.trial.place.unsaved import Unsaved
@@ -90,7 +91,9 @@ def main(args: Namespace) -> int:
         return _look_back(project, args)
     search, request = _asked(project, args)
     live = Live(request, quiet=args.json, pen=draw.pen(sys.stderr, args.color))
-    sweep = Sweep(project, request, tell=live.tell, ask=_ask(project), resume=search)
+    sweep = Sweep(
+        project, request, tell=live.tell, ask=_ask(project), consent=_consent(), resume=search
+    )
     try:
         found = sweep.run()
     finally:
@@ -123,6 +126,13 @@ def _ask(project: Project) -> Callable[[Sequence[Unsaved]], str] | None:
 
     is_there = sys.stdin.isatty() and sys.stderr.isatty()
     return (lambda found: ask_about(project, found)) if is_there else None
+
+
+def _consent() -> Callable[[Wanted], bool] | None:
+    """Return how to ask before somebody else's commands run, where somebody is there to answer."""
+    from relaunch.cli.trust import ask_to_run
+
+    return ask_to_run if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
 # --- what is asked for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from relaunch.cli import draw
-from relaunch.cli.run import ask_about
+from relaunch.cli.run import ask_about, consent_of
 from relaunch.events import Warned
 from relaunch.session.compare import run_all
 from relaunch.session.past import outcome_json
@@ -41,6 +41,7 @@ def run_table(project: Project, request: Request, lines: Lines) -> int:
         request,
         tell=tell,
         ask=(lambda found: ask_about(project, found)) if request.may_ask else None,
+        consent=consent_of(request),
         progress=_Progress(),
     )
     differs = differing_sets(project, rows)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from relaunch.events import Event
     from relaunch.outcome import Outcome
+    from relaunch.session.consent import Wanted
     from relaunch.session.project import Project
     from relaunch.session.request import Request
     from relaunch.trial.place.unsaved import Unsaved
@@ -61,11 +62,12 @@ def run_all(
     *,
     tell: Callable[[Event], object],
     ask: Callable[[Sequence[Unsaved]], str] | None,
+    consent: Callable[[Wanted], bool] | None,
     progress: Callable[[int, int, str], object],
 ) -> list[Row]:
     """Run every set and repetition; stops early when the person interrupts."""
     repair(project, tell=tell)
-    recipes = plan(project, request)
+    recipes = plan(project, request, tell=tell, ask=consent)
     unsaved = pass_unsaved(project, request.unsaved, ask=ask, tell=tell)
     rows: dict[str, list[Ran]] = {}
     for done, recipe in enumerate(recipes):

@@ -14,17 +14,32 @@ EXACT = "exact.json"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from relaunch.events import Event
     from relaunch.journal.store import Trial
     from relaunch.recipe import Elsewhere, Probe
+    from relaunch.session.consent import Wanted
     from relaunch.session.project import Project
     from relaunch.session.request import Request
 
 
-def plan(project: Project, request: Request) -> list[Recipe]:
-    """Return the recipes to run: one, or one per config set and repetition."""
+def plan(
+    project: Project,
+    request: Request,
+    *,
+    tell: Callable[[Event], object],
+    ask: Callable[[Wanted], bool] | None = None,
+) -> list[Recipe]:
+    """Return the recipes to run: one, or one per config set and repetition.
+
+    PlaceError where the settings would run what somebody else wrote, and the user does not want it.
+    """
+    if request.argv and request.resets is None and project.settings.run.reset:
+        from relaunch.session.consent import pass_commands
+
+        pass_commands(project, tell=tell, ask=ask)
     base = _fresh(project, request) if request.argv else _repeated(project, request)
     recipe = _asked(project, base, request)
     sets = request.sets if request.sets is not None else (recipe.config_set,)

@@ -9,7 +9,7 @@ _rl() {
     if [[ $cur == = ]]; then cur=; prev=${COMP_WORDS[COMP_CWORD-1]}; fi
     if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
     if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} != -* ]]; then verb=${COMP_WORDS[1]}; fi
-    if ((COMP_CWORD == 1)); then words='run warm probe shapes blame stacks where py replay bisect sweep grow shrink repeat race tiny watch squeeze alloc log show diff again back mark gc set doctor completion'; fi
+    if ((COMP_CWORD == 1)); then words='run warm probe shapes blame stacks where py replay bisect sweep grow shrink repeat race tiny watch squeeze alloc log show diff again back mark gc trust set doctor completion'; fi
     case $verb in tiny|set)
         if ((COMP_CWORD > 2)); then verb="$verb ${COMP_WORDS[2]}"; fi ;;
     esac
@@ -524,6 +524,9 @@ _rl() {
         --larger) values='text' ;;
         --keep-size) values='text' ;;
         esac
+        ;;
+    trust)
+        options='-h --help --show --list --remove --json'
         ;;
     set)
         options='-h --help'

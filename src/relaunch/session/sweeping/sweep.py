@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from relaunch.events import Event as Happened
     from relaunch.recipe import Recipe
+    from relaunch.session.consent import Wanted
     from relaunch.session.project import Project
     from relaunch.session.sweeping.told import Event, Request, Run, Settings
     from relaunch.trial.place.unsaved import Unsaved
@@ -50,6 +51,7 @@ class Sweep:
         *,
         tell: Callable[[Event], object],
         ask: Callable[[Sequence[Unsaved]], str] | None = None,
+        consent: Callable[[Wanted], bool] | None = None,
         resume: searches.Search | None = None,
     ) -> None:
         """Find out what is to be run; raises UsageError for what cannot be."""
@@ -57,6 +59,8 @@ class Sweep:
         self.request = request
         self.tell = tell
         self.ask = ask
+        self._consent = consent
+        self._said: set[str] = set()
         check(request.argv, request.factors)
         self.cases = cases_of(request)
         self.base, self.jobs, self._notes = self._how()
@@ -67,7 +71,6 @@ class Sweep:
         self._total = self._started = 0
         self._before = len(self.runs)
         self._failed = sum(not run.outcome.passed for run in self.runs)
-        self._said: set[str] = set()
 
     def _start(self) -> dict[str, Any]:
         return {"kind": KIND, "request": request_json(self.request, self.project.home.project)}
@@ -86,7 +89,8 @@ class Sweep:
             limits={"hang_s": request.hang_s} if request.hang_s else None,
             match=request.match or None,
         )
-        (base,) = plan(self.project.but(cwd=request.cwd), launch)
+        project = self.project.but(cwd=request.cwd)
+        (base,) = plan(project, launch, tell=self._hear, ask=self._consent)
         base = base.but(elsewhere=request.elsewhere)
         sets = {name for one in request.factors if one.kind is Kind.SET for name in one.values}
         if request.jobs == 1 or base.frozen or not (len(sets) > 1 or base.resets):

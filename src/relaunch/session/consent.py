@@ -1,0 +1,207 @@
+"""Asks before commands run that somebody else wrote into the settings of a project: once for each.
+
+The rule of direnv, with one exception: what the user wrote themselves is never asked about. The
+commands are somebody else's where the commit that brought them is, or where the file belongs to
+another user. All launches with commands of the settings come through here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from relaunch.errors import PlaceError, RelaunchError, SettingsError
+from relaunch.events import Warned
+from relaunch.record import Record
+from relaunch.trust import change_store, own_settings, read_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from relaunch.events import Event
+    from relaunch.history.repository import Repository
+    from relaunch.session.project import Project
+
+    Command = str | tuple[str, ...]
+
+CONSENTS = "consents"
+_MOST_COMMITS = 500
+"""So many changes of a settings file are looked at for the one that brought a command."""
+
+
+class Wanted(Record):
+    """What the settings would run, and who else is behind it; `why` is empty for the user's own."""
+
+    file: str
+    commands: tuple[Command, ...]
+    digest: str
+    why: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Show each command on a line, with the file that says it."""
+        name = os.path.basename(self.file)
+        return tuple(f"reset: {shown(one)} ({name})" for one in self.commands)
+
+
+def shown(command: Command) -> str:
+    """Write a command as a person would type it, on one line that hides no line of it."""
+    if not isinstance(command, str):
+        from shlex import join
+
+        command = join(command)
+    return command.replace("\n", "\\n")
+
+
+def pass_commands(
+    project: Project,
+    *,
+    tell: Callable[[Event], object],
+    ask: Callable[[Wanted], bool] | None,
+) -> None:
+    """Show what the settings run; PlaceError where that is somebody else's and was not allowed.
+
+    Without a person to ask, nothing that was not allowed is run.
+    """
+    wanted = wanted_by(project)
+    if wanted is None:
+        return
+    if not wanted.why:
+        for line in wanted.lines:
+            tell(Warned(text=line))
+        return
+    if ask is None:
+        what = "; ".join(wanted.lines)
+        raise PlaceError(f"not run: {what}: {wanted.why}", hint="rl trust, or rl --no-reset")
+    if not ask(wanted):
+        raise PlaceError("not launched: its reset is not to be run", hint="rl --no-reset")
+    allow(project, wanted)
+
+
+def wanted_by(project: Project) -> Wanted | None:
+    """Return what the settings would run; nothing where they run nothing."""
+    settings = project.settings
+    commands, file = settings.run.reset, settings.reset_from
+    if not commands:
+        return None
+    wanted = Wanted(file=file, commands=commands, digest=_digest(project, commands))
+    is_own = file == own_settings() and not _belongs_to_another(file)
+    if is_own or os.environ.get("RELAUNCH_TRUST") == "1" or settings.trust.ask == "never":
+        return wanted
+    always = settings.trust.ask == "always"
+    kept = read_store()[CONSENTS].get(wanted.digest)
+    if isinstance(kept, dict) and not (always and kept.get("own")):
+        return wanted
+    why = _somebody_else(file, commands)
+    if why or always:
+        return wanted.but(why=why or "the settings of a project are always asked about")
+    allow(project, wanted, own=True)  # so that git need not be asked again
+    return wanted
+
+
+def allow(project: Project, wanted: Wanted, *, own: bool = False) -> None:
+    """Remember that these commands may run in this project."""
+    import time
+
+    entry: dict[str, Any] = {
+        "project": project.home.project,
+        "lines": list(wanted.lines),
+        "when": time.time(),
+        **({"own": True} if own else {}),
+    }
+    try:
+        change_store(CONSENTS, wanted.digest, entry)
+    except OSError as error:
+        if not own:
+            what = f"what was allowed cannot be kept: {error.strerror}"
+            raise PlaceError(what, hint="RELAUNCH_TRUST=1 rl ...") from None
+
+
+def _digest(project: Project, commands: tuple[Command, ...]) -> str:
+    from _blake2 import blake2b
+
+    words = [os.path.realpath(project.home.project), repr(commands)]
+    return blake2b("\0".join(words).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+# --- who wrote it ---------------------------------------------------------------------------------
+
+
+def _belongs_to_another(file: str) -> bool:
+    try:
+        return os.stat(file).st_uid not in (os.geteuid(), 0)
+    except OSError:
+        return True
+
+
+def _somebody_else(file: str, commands: tuple[Command, ...]) -> str:
+    """Say who else wrote the commands; nothing where it was the user, as far as git knows."""
+    from relaunch.trust import whose
+
+    if _belongs_to_another(file):
+        return f"{os.path.basename(file)} belongs to {whose(file)}"
+    from relaunch.history.repository import Repository
+
+    folder, name = os.path.split(file)
+    repo = Repository(top=folder, common="")
+    try:
+        return _introduced_by(repo, name, commands)
+    except RelaunchError as error:
+        return f"git does not say who wrote that: {error.message}"
+
+
+def _introduced_by(repo: Repository, name: str, commands: tuple[Command, ...]) -> str:
+    inside = repo.try_git("rev-parse", "--is-inside-work-tree")
+    if inside.code and b"not a git repository" in inside.err:
+        return ""
+    if repo.try_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").code and not inside.code:
+        return ""  # nothing is committed yet
+    out = repo.git(
+        "log", "--no-show-signature", f"--max-count={_MOST_COMMITS}", "--format=%H%x00%ae%x00%an",
+        "--", name,
+    )  # fmt: skip
+    rows = [line.split("\0") for line in out.decode("utf-8", "replace").splitlines()]
+    brought: list[str] = []
+    for row, text in zip(rows, _versions(repo, name, [row[0] for row in rows]), strict=False):
+        if _resets_in(text, name) != commands:
+            break
+        brought = row
+    if not brought:
+        return ""  # in no commit: it was written here
+    commit, email, author = brought
+    if email.lower() in _addresses(repo):
+        return ""
+    return f"{author} <{email}> wrote it ({commit[:7]})"
+
+
+def _addresses(repo: Repository) -> set[str]:
+    """Return what the user is called in commits, in lower case."""
+    said = [repo.try_git("config", name).text.strip() for name in ("user.email", "author.email")]
+    found = {*said, os.environ.get("GIT_AUTHOR_EMAIL", "")}
+    return {one.lower() for one in found if one}
+
+
+def _versions(repo: Repository, name: str, commits: list[str]) -> Iterator[bytes]:
+    """Give the file as it was in each commit; nothing where it was not there."""
+    data = "".join(f"{commit}:./{name}\n" for commit in commits).encode()
+    out = repo.git("cat-file", "--batch", data=data) if commits else b""
+    while out:
+        head, _, out = out.partition(b"\n")
+        if head.endswith(b" missing"):
+            yield b""
+            continue
+        size = int(head.rsplit(b" ", 1)[1])
+        yield out[:size]
+        out = out[size + 1 :]
+
+
+def _resets_in(text: bytes, name: str) -> tuple[Command, ...]:
+    from relaunch.settings import parse
+
+    table = ("tool", "relaunch") if name == "pyproject.toml" else ()
+    try:
+        found = parse(text, name, table).get("run", {}).get("reset", ())
+    except (SettingsError, AttributeError):
+        return ()
+    return tuple(one if isinstance(one, str) else tuple(one) for one in found)

@@ -1,0 +1,245 @@
+"""What somebody else wrote into the settings runs after the user said so, and not before."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conftest import World
+
+RESET = "[run]\nreset = 'echo reset >> ran'\n"
+SHOWN = "reset: echo reset >> ran (relaunch.toml)"
+
+
+def by_somebody(world: World, message: str = "settings") -> None:
+    """Commit everything as somebody else."""
+    world.git("add", "-A")
+    world.git("commit", "-q", "--author", "Eve <eve@example.org>", "-m", message)
+
+
+def mine(world: World) -> None:
+    """Say who the user is, as people do."""
+    world.git("config", "--global", "user.email", "Person@Example.org")
+    world.env["GIT_AUTHOR_EMAIL"] = ""
+
+
+def commit(world: World) -> None:
+    """Commit everything as the user."""
+    world.git("add", "-A")
+    world.git("commit", "-q", "--author", "A Person <person@example.org>", "-m", "mine")
+
+
+def ran(world: World) -> int:
+    """How often the reset has run."""
+    file = world.project / "ran"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+@pytest.fixture
+def cloned(world: World) -> World:
+    mine(world)
+    world.write("relaunch.toml", RESET)
+    by_somebody(world)
+    return world
+
+
+def test_a_reset_that_came_with_a_clone_is_refused_where_nobody_can_be_asked(cloned):
+    done = cloned.rl("--", "true")
+    assert done.returncode == 2
+    assert ran(cloned) == 0
+    assert done.stderr.startswith(f"rl: not run: {SHOWN}: Eve <eve@example.org> wrote it (")
+    assert done.stderr.endswith("try: rl trust, or rl --no-reset\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_was_allowed_once_is_not_asked_about_again_until_it_changes(cloned):
+    assert cloned.rl("trust").stdout == f"{SHOWN}\n"
+    for _ in range(2):
+        done = cloned.rl("--", "true")
+        assert done.returncode == 0
+        assert f"rl: {SHOWN}\n" in done.stderr
+    assert ran(cloned) == 2
+    cloned.write("relaunch.toml", RESET.replace("echo", "printf"))
+    by_somebody(cloned)
+    assert cloned.rl("--", "true").returncode == 2
+    cloned.write("relaunch.toml", RESET)
+    by_somebody(cloned)
+    assert cloned.rl("--", "true").returncode == 0  # as it was allowed
+
+
+def test_what_is_allowed_in_one_project_is_not_in_another(cloned):
+    cloned.rl("trust")
+    other = cloned.root / "other"
+    cloned.git("clone", "-q", str(cloned.project), str(other))
+    assert cloned.rl("--", "true", cwd=other).returncode == 2
+    cloned.rl("trust", "--remove")
+    assert cloned.rl("--", "true").returncode == 2
+
+
+def test_what_i_wrote_myself_is_shown_and_never_asked_about(world: World):
+    mine(world)
+    world.write("relaunch.toml", RESET)
+    for step in ("not tracked", "staged", "committed", "committed with another line"):
+        if step == "staged":
+            world.git("add", "-A")
+        elif step == "committed":
+            commit(world)
+        elif step == "committed with another line":
+            world.write("relaunch.toml", RESET + "clear = false\n")
+            by_somebody(world, step)
+        done = world.rl("--", "true")
+        assert (done.returncode, f"rl: {SHOWN}\n" in done.stderr) == (0, True), step
+    assert ran(world) == 4
+
+
+def test_a_command_of_mine_beside_settings_of_somebody_else_is_mine(cloned):
+    cloned.write("relaunch.toml", RESET.replace("echo", "printf"))
+    assert cloned.rl("--", "true").returncode == 0
+    cloned.write("relaunch.toml", RESET + "# a comment makes it no command of mine\n")
+    assert cloned.rl("--", "true").returncode == 2
+    commit(cloned)
+    assert cloned.rl("--", "true").returncode == 2
+
+
+def test_without_an_address_every_commit_is_somebody_elses(cloned):
+    cloned.git("config", "--global", "--unset", "user.email")
+    assert cloned.rl("--", "true").returncode == 2
+
+
+def test_in_ci_a_variable_or_a_setting_of_my_own_allows_all(cloned):
+    assert cloned.rl("--", "true", env={"RELAUNCH_TRUST": "1"}).returncode == 0
+    assert cloned.rl("--", "true", env={"RELAUNCH_TRUST": "0"}).returncode == 2
+    config = cloned.home / ".config/relaunch/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[trust]\nask = 'never'\n")
+    assert cloned.rl("--", "true").returncode == 0
+    assert ran(cloned) == 2
+
+
+def test_a_project_cannot_allow_itself(cloned):
+    cloned.write("relaunch.toml", RESET + "[trust]\nask = 'never'\n")
+    by_somebody(cloned)
+    done = cloned.rl("--", "true")
+    assert done.returncode == 2
+    assert "relaunch.toml:3:2: `trust` is read in " in done.stderr
+    assert ran(cloned) == 0
+
+
+def test_always_asks_about_my_own_too(world: World):
+    mine(world)
+    world.write("relaunch.toml", RESET)
+    commit(world)
+    assert world.rl("--", "true").returncode == 0
+    config = world.home / ".config/relaunch/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[trust]\nask = 'always'\n")
+    assert world.rl("--", "true").returncode == 2
+    world.rl("trust")
+    assert world.rl("--", "true").returncode == 0
+
+
+def test_pyproject_and_a_marker_below_the_repository_are_asked_about_too(world: World):
+    mine(world)
+    text = "[project]\nname = 'x'\n[tool.relaunch.run]\nreset = ['touch ran', ['touch', 'a b']]\n"
+    world.write("pyproject.toml", text)
+    world.write("sub/relaunch.toml", RESET)
+    by_somebody(world)
+    done = world.rl("--", "true")
+    assert done.returncode == 2
+    assert "reset: touch ran (pyproject.toml); reset: touch 'a b' (pyproject.toml)" in done.stderr
+    (world.project / "sub/.relaunch").mkdir()
+    assert world.rl("--", "true", cwd=world.project / "sub").returncode == 2
+    assert not (world.project / "sub/ran").exists()
+
+
+VERBS = {
+    "rl": ("--", "true"),
+    "run": ("run", "--", "true"),
+    "warm": ("warm", "--", sys.executable, "-c", "1"),
+    "table": ("-n", "2", "--", "true"),
+    "sweep": ("sweep", "--env", "A=1,2", "--", "true"),
+    "blame": ("blame", "--", "true"),
+    "probe": ("probe", "x.py:1", "--", sys.executable, "x.py"),
+    "where": ("where", "x.py:1", "--", sys.executable, "x.py"),
+    "sync": ("run", "--sync=compare", "--", sys.executable, "x.py"),
+    "shapes": ("shapes", "x.py", "--", sys.executable, "x.py"),
+    "watch": ("run", "--watch", "--", "true"),
+}
+
+
+@pytest.mark.parametrize("words", VERBS.values(), ids=VERBS)
+def test_no_verb_runs_what_was_not_allowed(cloned, words):
+    cloned.write("x.py", "x = 1\n")
+    done = cloned.rl(*words)
+    assert done.returncode == 2
+    assert ran(cloned) == 0
+    assert SHOWN in done.stderr
+
+
+def test_every_verb_that_does_not_refuse_leaves_the_reset_alone(cloned):
+    cloned.write("x.py", "raise SystemExit(1)\n")
+    python = (sys.executable, "x.py")
+    for words in (
+        ("py", "1"),
+        ("repeat", "-n", "2", "--", *python),
+        ("grow", "--arg", "n=1..2", "--", *python, "{n}"),
+        ("bisect", "--", *python),
+        ("again", "-1"),
+        ("back", "-1"),
+        ("replay",),
+    ):
+        cloned.rl(*words)
+        assert ran(cloned) == 0, words
+
+
+def answer(world: World, text: str) -> tuple[int, str]:
+    """Type `rl -- true` on a terminal, and answer."""
+    near, far = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "relaunch", "--", "true"], cwd=world.project, env=world.env,
+        stdin=far, stdout=far, stderr=far, start_new_session=True,
+    )  # fmt: skip
+    os.close(far)
+    shown, sent = b"", False
+    while True:
+        try:
+            shown += os.read(near, 4096)
+        except OSError:
+            break
+        if b"[y/N] > " in shown and not sent:
+            os.write(near, text.encode())
+            sent = True
+    os.close(near)
+    return process.wait(), shown.decode()
+
+
+@pytest.mark.parametrize(("said", "code", "times"), [("y\n", 0, 2), ("\n", 2, 0), ("\x04", 2, 0)])
+def test_on_a_terminal_it_is_shown_and_asked_once(cloned, said, code, times):
+    found, shown = answer(cloned, said)
+    assert found == code
+    assert "before the launch this would run; Eve <eve@example.org> wrote it (" in shown
+    assert f"    {SHOWN}" in shown
+    assert cloned.rl("--", "true").returncode == code
+    assert ran(cloned) == times
+
+
+def test_what_is_shown_holds_nothing_that_a_terminal_obeys(cloned):
+    cloned.write("relaunch.toml", '[run]\nreset = "true \\u001b]0;x\\u0007\\nfalse"\n')
+    by_somebody(cloned)
+    found, shown = answer(cloned, "n\n")
+    assert found == 2
+    assert "reset: true \\x1b]0;x\\x07\\nfalse (relaunch.toml)" in shown
+    assert "\x1b]0;" not in cloned.rl("trust", "--show").stdout
+
+
+def test_what_is_allowed_is_listed_as_json(cloned):
+    cloned.rl("trust", "--json")
+    told = json.loads(cloned.rl("trust", "--list", "--json").stdout)
+    (one,) = told["consents"]
+    assert (told["schema"], told["folders"]) == ("relaunch/trust/1", [])
+    assert (one["project"], one["lines"]) == (str(cloned.project), [SHOWN])
+    store = Path(cloned.home / ".local/state/relaunch/trust.json")
+    assert store.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,176 @@
+"""Two users on one machine: what the one has planted is never run, read or written by the other."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import World, mounted
+from tests.people import UID, Person, plain_user
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+
+RESET = "[run]\nreset = 'touch {}'\n"
+
+
+@pytest.fixture
+def attacker() -> Iterator[Person]:
+    with plain_user() as person:
+        yield person
+
+
+@pytest.fixture
+def pwned(attacker: Person) -> Path:
+    """The file that what the attacker planted would make, had it been run."""
+    return attacker.project / "pwned"
+
+
+def as_attacker(attacker: Person, folder: Path, line: str) -> None:
+    done = subprocess.run(
+        [*attacker.become, "sh", "-ec", line], cwd=folder, env=attacker.world.env,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def a_trial(attacker: Person, folder: Path, pwned: Path) -> None:
+    """The attacker ran something there, with a reset, and now waits for a bare `rl`."""
+    python = f"{attacker.python} -m relaunch"
+    as_attacker(attacker, folder, f"{python} --reset 'touch {pwned}' -- touch {pwned}")
+    pwned.unlink()
+
+
+def commands(world: World, folder: Path) -> list[list[str]]:
+    """What was tried, as far as somebody in this folder is told."""
+    done = world.rl("log", "--json", cwd=folder)
+    return [one["command"] for one in json.loads(done.stdout)["trials"]]
+
+
+PLANTS = {
+    "settings and a marker": "mkdir .relaunch; cp {settings} relaunch.toml",
+    "settings and a repository": "git init -q; cp {settings} relaunch.toml",
+    "pyproject": "git init -q; sed 's/run/tool.relaunch.run/' {settings} > pyproject.toml",
+}
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o777])
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+def test_what_lies_in_a_shared_folder_above_runs_nothing(
+    world: World, attacker: Person, pwned: Path, mode: int, plant: str
+):
+    shared = attacker.world.root / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    settings = attacker.world.write("evil.toml", RESET.format(pwned))
+    settings.chmod(0o644)
+    as_attacker(attacker, shared, plant.format(settings=settings))
+    a_trial(attacker, shared, pwned)
+    mine = shared / "mine"
+    mine.mkdir()
+    ran = world.rl("--", "true", cwd=mine)
+    assert ran.returncode == 0, ran.stderr
+    world.rl(cwd=mine)
+    assert not pwned.exists()
+    assert commands(world, mine) == [["true"], ["true"]]
+
+
+def test_root_in_a_users_repository_runs_nothing_of_that_user(
+    world: World, attacker: Person, pwned: Path
+):
+    attacker.world.write("relaunch.toml", RESET.format(pwned))
+    attacker.owns()
+    as_attacker(attacker, attacker.project, "git init -q .")
+    a_trial(attacker, attacker.project, pwned)
+    before = sorted(os.walk(attacker.project))
+    ran = world.rl("--", "true", cwd=attacker.project)
+    assert ran.returncode == 0
+    owner = f"{attacker.project} belongs to uid {UID}: nothing of it is used"
+    assert ran.stderr.count(owner) == 1
+    assert f"try: rl trust {attacker.project}" in ran.stderr
+    assert commands(world, attacker.project) == [["true"]]
+    world.rl(cwd=attacker.project)
+    assert not pwned.exists()
+    assert sorted(os.walk(attacker.project)) == before
+
+
+def test_a_folder_that_the_user_names_is_used(world: World, attacker: Person, pwned: Path):
+    as_attacker(attacker, attacker.project, "git init -q .")
+    a_trial(attacker, attacker.project, pwned)
+    planted = [["touch", str(pwned)]]
+    config = world.home / ".config/relaunch/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"[trust]\nfolders = ['{attacker.project.parent}/*']\n")
+    assert commands(world, attacker.project) == planted
+    config.unlink()
+    assert commands(world, attacker.project) == []
+    said = world.rl("trust", str(attacker.project)).stdout
+    assert said == f"{attacker.project} belongs to uid {UID} and is used from now on\n"
+    assert commands(world, attacker.project) == planted
+    assert str(attacker.project) in world.rl("trust", "--list").stdout
+    world.rl("trust", "--remove", str(attacker.project))
+    assert commands(world, attacker.project) == []
+
+
+def test_under_sudo_the_callers_project_is_used_but_its_reset_is_asked_about(
+    world: World, attacker: Person, pwned: Path
+):
+    attacker.world.write("relaunch.toml", RESET.format(pwned))
+    attacker.owns()
+    ran = world.rl("--", "true", cwd=attacker.project, env={"SUDO_UID": str(UID)})
+    assert ran.returncode == 2
+    assert f"reset: touch {pwned} (relaunch.toml): relaunch.toml belongs to" in ran.stderr
+    assert not pwned.exists()
+
+
+def test_settings_that_another_user_put_into_my_folder_are_ignored(
+    world: World, attacker: Person, pwned: Path
+):
+    settings = world.write("relaunch.toml", RESET.format(pwned))
+    os.chown(settings, UID, UID)
+    ran = world.rl("--", "true")
+    assert ran.returncode == 0
+    assert not pwned.exists()
+    said = f"rl: {settings} is not used: it belongs to uid {UID}   try: rl trust {world.project}"
+    assert ran.stderr.count(said) == 1
+
+
+def test_settings_of_another_user_that_are_a_pipe_do_not_hold_anything_up(
+    world: World, attacker: Person
+):
+    for name in ("relaunch.toml", "pyproject.toml"):
+        os.mkfifo(world.project / name)
+        os.chown(world.project / name, UID, UID)
+        assert world.rl("--", "true", timeout=30).returncode == 0
+
+
+def test_a_link_of_another_user_to_what_is_mine_is_not_followed(world: World, attacker: Person):
+    world.rl("--", "echo", "mine")
+    os.rename(world.project / ".git", world.root / "git")
+    link = world.project / ".git"
+    link.symlink_to(world.root / "git")
+    assert commands(world, world.project) == [["echo", "mine"]]
+    os.lchown(link, UID, UID)
+    assert commands(world, world.project) == []
+
+
+def test_a_search_for_the_project_ends_at_the_end_of_the_file_system(world: World):
+    world.write("relaunch.toml", "[run]\nreset = 'touch ran'\n")
+    with mounted(world.project / "disk", 4) as disk:
+        across = {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"}
+        assert world.rl("--", "true", cwd=disk, env=across).returncode == 0
+        (disk / "ran").unlink()
+        assert world.rl("--", "true", cwd=disk).returncode == 0
+        assert not (disk / "ran").exists()
+
+
+def test_what_was_allowed_is_the_users_alone(world: World, attacker: Person, pwned: Path):
+    as_attacker(attacker, attacker.project, "git init -q .")
+    a_trial(attacker, attacker.project, pwned)
+    world.rl("trust", str(attacker.project))
+    store = world.home / ".local/state/relaunch/trust.json"
+    assert store.stat().st_mode & 0o777 == 0o600
+    assert [*json.loads(store.read_text())["folders"]] == [str(attacker.project)]
+    os.chown(store, UID, UID)  # as if it had been planted
+    assert commands(world, attacker.project) == []
