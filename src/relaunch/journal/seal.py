@@ -11,9 +11,9 @@ import os
 import stat
 import time
 
-from relaunch.trust import state_folder
 from relaunch.journal.store import write_file
 from relaunch.jsontext import dumps, loads
+from relaunch.trust import state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -129,11 +129,6 @@ def tidy(journal: Journal, trial: Trial, outcome: Outcome, *, keep: int) -> None
         pass
 
 
-def trusts_all() -> bool:
-    """Tell whether the user said, as for CI, that nothing has to be asked."""
-    return os.environ.get("RELAUNCH_TRUST") == "1"
-
-
 def seal_own(trial: Trial, path: str) -> None:
     """Seal what a trial of ours just kept; without a key of ours it will have to be trusted."""
     if is_private(path):

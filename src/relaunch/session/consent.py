@@ -12,7 +12,7 @@ import os
 from relaunch.errors import PlaceError, RelaunchError, SettingsError
 from relaunch.events import Warned
 from relaunch.record import Record
-from relaunch.trust import change_store, own_settings, read_store
+from relaunch.trust import change_store, own_settings, read_store, trusts_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def wanted_by(project: Project) -> Wanted | None:
         return None
     wanted = Wanted(file=file, commands=commands, digest=_digest(project, commands))
     is_own = file == own_settings() and not _belongs_to_another(file)
-    if is_own or os.environ.get("RELAUNCH_TRUST") == "1" or settings.trust.ask == "never":
+    if is_own or trusts_all() or settings.trust.ask == "never":
         return wanted
     always = settings.trust.ask == "always"
     kept = read_store()[CONSENTS].get(wanted.digest)

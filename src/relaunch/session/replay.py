@@ -14,7 +14,8 @@ from relaunch.journal.seal import Unsealed, content, digests, seal, sealed
 from relaunch.jsontext import loads
 from relaunch.record import Record
 from relaunch.session.calls import WAYS, Choice, Replays, Tried, Tries, best
-from relaunch.session.captures import captures_of, last_with_capture, trusts_all
+from relaunch.session.captures import captures_of, last_with_capture
+from relaunch.trust import trusts_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

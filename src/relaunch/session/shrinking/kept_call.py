@@ -14,12 +14,13 @@ from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.search.shrink.formats import captured
 from relaunch.session.calls import ALMOST, GONE, SAME, Choice, Replays, outer_frames
-from relaunch.session.captures import SMALL, seal_own, trusts_all
+from relaunch.session.captures import SMALL, seal_own
 from relaunch.session.replay import Replaying, Wish, loadable
 from relaunch.session.shrinking.hunt import Hunt
 from relaunch.session.shrinking.places import Place
 from relaunch.session.shrinking.results import Results
 from relaunch.session.shrinking.told import CALL, Doing
+from relaunch.trust import trusts_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
