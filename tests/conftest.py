@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.again import Again
 from tests.depth import load_profile
 
 load_profile()
@@ -23,8 +24,10 @@ LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "240"))
 """A test that takes longer hangs."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Heed signals: a shell's background job ignores them, and so would all that tests start."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Again(config))
     for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(one) is signal.SIG_IGN:
             is_interrupt = one is signal.SIGINT
