@@ -47,6 +47,8 @@ class Outcome(Record):
     signature: Signature | None = None
     """None when nothing failed."""
     metrics: Mapping[str, str] = {}
+    unknown: Mapping[str, str] = {}
+    """What a pattern took too long to tell, and why: `until`, `match`, `metric loss`."""
     code_changed: tuple[str, ...] = ()
     """Files of the project that changed while the program ran."""
     ended_processes: tuple[str, ...] = ()
@@ -68,4 +70,4 @@ class Outcome(Record):
     def passed(self) -> bool:
         """True when the program ran and nothing failed."""
         began = self.exit_code == 0 and self.signature is None and not self.not_started
-        return began and not self.lost
+        return began and not self.lost and "match" not in self.unknown

@@ -481,16 +481,13 @@ def _time(value: object) -> float:
 
 
 def _regex(value: object) -> str:
-    import re
-    import warnings
+    from relaunch.patterns import compiled
 
     if not isinstance(value, str):
         raise ValueError(f"must be a regular expression, not {_shown(value)}")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(value)
-    except (re.error, OverflowError, RecursionError) as error:
+        compiled(value)
+    except ValueError as error:
         raise ValueError(f"`{value}` is no regular expression: {error}") from None
     return value
 

@@ -421,11 +421,11 @@ def reset_command(text: str) -> str | tuple[str, ...]:
 
 def regex(text: str, flag: str) -> str:
     """Check a regular expression now rather than after the run."""
-    import re
+    from relaunch.patterns import compiled
 
     try:
-        re.compile(text)
-    except re.error as error:
+        compiled(text)
+    except ValueError as error:
         raise UsageError(f"{flag}: `{text}` is no regular expression: {error}") from None
     return text
 

@@ -24,6 +24,7 @@ Examples
 """
 SHOWN = 20
 _TREND_POINTS = 8
+_METRIC = "metric "
 STATE_STYLES = {
     "passed": "green",
     "failed": "red",
@@ -131,17 +132,24 @@ def _cells(
         line += [_code(row, before), _exit(row), _time(row, now)]
         if with_cold:
             line.append(_cold(row))
-        line += [("", draw.clean(row["metrics"].get(name, ""))) for name in metrics]
+        line += [_metric(row, name) for name in metrics]
         line += [_why(row), _verdict(row)]
         cells.append(line)
         before = row
     return columns, cells
 
 
+def _metric(row: Summary, name: str) -> draw.Cell:
+    is_unknown = f"{_METRIC}{name}" in row.get("unknown", {})
+    return ("", "?" if is_unknown else draw.clean(row["metrics"].get(name, "")))
+
+
 def _metric_names(rows: list[Summary]) -> list[str]:
     names: dict[str, None] = {}
     for row in rows:
         names.update(dict.fromkeys(row["metrics"]))
+        unknown = (name for name in row.get("unknown", {}) if name.startswith(_METRIC))
+        names.update(dict.fromkeys(name.removeprefix(_METRIC) for name in unknown))
     return list(names)
 
 

@@ -460,6 +460,8 @@ class Lines:
             words = f"next: rl show {event.trial_id}{replay}{blame}, or edit and {again}"
             parts.append(("dim", words))
         self._flow(event.trial_id, parts)
+        for name, why in outcome.unknown.items():
+            self._write(f"rl: {draw.clean(name)} is unknown: {draw.clean(why)}")
         if outcome.reached.get("by") == "kernel" and not outcome.reached.get("at"):
             self._write(f"rl: {_before_the_kernel(outcome.reached)}")
         if outcome.code_changed:

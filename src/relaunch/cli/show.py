@@ -311,6 +311,7 @@ def card(
     add("warm", _warm(row))
     add("verified", _verified(trial))
     add("metrics", "   ".join(f"{n} {v}" for n, v in map(_cleaned, row["metrics"].items())))
+    add("unknown", "\n".join(f"{n}: {w}" for n, w in map(_cleaned, _items(end.get("unknown")))))
     add("code", _code(start, pen, everything=all_files))
     add("sections", _table(trial, width, pen))
     add("blame", _blame(trial, pen))

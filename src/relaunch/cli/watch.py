@@ -302,13 +302,15 @@ def _matches(args: Namespace, trial: Trial | None) -> tuple[Matches, str, bool] 
 
 
 def _regex(text: str) -> re.Pattern[str]:
-    import re
+    from relaunch.patterns import compiled
 
     if not text:
         raise UsageError("an empty pattern matches everything", hint="rl watch --user $USER")
     try:
-        return re.compile(text)
-    except re.error as error:
+        return compiled(text)
+    except ValueError as error:
+        import re
+
         hint = f"rl watch {draw.quote(re.escape(text))}"
         raise UsageError(f"`{text}` is no regular expression: {error}", hint=hint) from None
 

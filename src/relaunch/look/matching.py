@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
+from relaunch.look.stacks.frames import LookError
 from relaunch.look.trees import is_rl, lineage
 from relaunch.look.usage import command, owner, stat_of
+from relaunch.patterns import NotFinished, Patience
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +44,17 @@ def by_pattern(pattern: re.Pattern[str] | None, uid: int | None) -> Matches:
     Never us, nor who started us, nor another rl: their words are the names of other programs.
     """
     above = frozenset(lineage(os.getpid()))
+    look = Patience().first
 
     def matches(pid: int, name: str) -> bool:
         if pid in above or (uid is not None and owner(pid) != uid):
             return False
         if pattern is None:
             return not is_rl(pid)
-        found = pattern.search(name) or pattern.search(" ".join(command(pid)))
+        try:
+            found = look(pattern, name) or look(pattern, " ".join(command(pid)))
+        except NotFinished as why:
+            raise LookError(f"{why}, the name and command line of process {pid}") from None
         return found is not None and not is_rl(pid)
 
     return matches

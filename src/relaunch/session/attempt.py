@@ -156,6 +156,8 @@ class Attempt:
         if result.outcome.not_passed_on:
             self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
         outcome = self._finish(self._after(result.outcome), result.resets, in_line=result.in_line)
+        if result.stopped_by:
+            os.kill(os.getpid(), result.stopped_by)
         self._explain(outcome)
         self._tell_collapsed()
         self._measure()

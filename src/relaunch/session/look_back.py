@@ -213,6 +213,7 @@ def summary(trial: Trial) -> Summary:
         "timed_out": bool(end.get("timed_out")),
         "not_started": str(end.get("not_started") or ""),
         **({"lost": str(end["lost"])} if end.get("lost") else {}),
+        **({"unknown": dict(end["unknown"])} if end.get("unknown") else {}),
         "duration_s": _seconds(end.get("duration_s")),
         "critical_s": _seconds(end.get("critical_s")),
         "signature": signature

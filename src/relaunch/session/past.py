@@ -28,9 +28,9 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         value[name] = list(value[name])
     for name in ("metrics", "loaded"):
         value[name] = dict(value[name])
-    for name in ("resumed", "reached", "usage"):
+    for name in ("resumed", "reached", "usage", "unknown"):
         value[name] = dict(value[name])
-    for name in ("resumed", "cold", "reached", "usage", "lost"):  # of a few runs only
+    for name in ("resumed", "cold", "reached", "usage", "lost", "unknown"):  # of a few runs only
         if not value[name]:
             del value[name]
     signature = outcome.signature

@@ -154,13 +154,15 @@ def of_name(word: str) -> Chosen:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    import re
+    from relaunch.patterns import compiled
 
     if not text.strip():
         raise UsageError("an empty name matches everything", hint="rl stacks --all")
     try:
-        return re.compile(text)
-    except re.error as error:
+        return compiled(text)
+    except ValueError as error:
+        import re
+
         raise UsageError(
             f"`{text}` is no regular expression: {error}", hint=f"rl stacks '{re.escape(text)}'"
         ) from None

@@ -8,6 +8,7 @@ import time
 from relaunch.errors import LaunchError, UsageError
 from relaunch.jsontext import dumps, loads
 from relaunch.outcome import Outcome, Signature
+from relaunch.patterns import NotFinished
 from relaunch.proc.prctl import ptrace_scope
 from relaunch.proc.supervise import supervise
 from relaunch.proc.tree import MARKER, end_adopted, leftovers
@@ -85,6 +86,8 @@ class Result(Record):
     """Files that a warm program told it wrote."""
     forked: Forked | None = None
     """From what it was forked, if it was."""
+    stopped_by: int = 0
+    """The signal that came to end rl while it looked for patterns, once the program had ended."""
 
 
 def run_trial(
@@ -183,7 +186,12 @@ def _launch(
         outcome = _as_launched(outcome, way)
     written = way.written if way else ()
     return Result(
-        outcome=outcome, resets=steps, in_line=watch.in_line, written=written, forked=forked
+        outcome=outcome,
+        resets=steps,
+        in_line=watch.in_line,
+        written=written,
+        forked=forked,
+        stopped_by=watch.patience.stopped_by,
     )
 
 
@@ -321,10 +329,12 @@ def judge(
         critical = watch.failing_s if watch.failing_s is not None else ended.duration_s
         if signature.kind == "hang":  # how long somebody looked at it then says nothing
             critical = outcome.reached.get("after_s", critical)
+    metrics = watch.metrics(world.metrics)
     return outcome.but(
         critical_s=critical,
         signature=signature,
-        metrics=watch.metrics(world.metrics),
+        metrics=metrics,
+        unknown=watch.unknown,
         loaded={name: file for report in reports for name, file in _loaded(report)},
     )
 
@@ -369,17 +379,25 @@ def _signature(
         return None
     from relaunch.trial.signature.read import identify
 
-    try:
+    def identified(match: str) -> Signature | None:
         return identify(
             text=watch.text,
             exit_code=ended.exit_code,
             signal=ended.signal,
             timed_out=ended.timed_out,
             reports=[report for report in reports if report.get("exceptions")],
-            match=recipe.match,
+            match=match,
             pinned_exit=recipe.exit_code,
             project=world.project,
+            patience=watch.patience,
         )
+
+    try:
+        try:
+            return identified(recipe.match)
+        except NotFinished as why:
+            watch.unknown["match"] = str(why)
+            return identified("")
     except Exception as error:  # noqa: BLE001  # it reads anybody's output; the exit code must survive
         fault = type(error).__name__
         return Signature(kind="exit", title=f"(unread: {fault})", key=("unread", fault))

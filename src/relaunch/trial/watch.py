@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from relaunch.patterns import NotFinished, Patience, compiled
 from relaunch.proc.companion import Companion
 from relaunch.trial.signature.marker import looks_failing
 
@@ -35,11 +36,10 @@ class Watch(Companion):
         """Hand every chunk on to `record`."""
         self._record = record
         self._started = started
-        self._until: Pattern[str] | None = None
-        if until:
-            import re
-
-            self._until = re.compile(until, re.MULTILINE)
+        self._until: Pattern[str] | None = compiled(until, multiline=True) if until else None
+        self.patience = Patience(holds_stops=True)
+        self.unknown: dict[str, str] = {}
+        """What a pattern was to tell and did not, as `until`, and why."""
         self._kept = {1: _Kept(), 2: _Kept()}
         self._searched = 0
         self._last_byte = b""
@@ -59,8 +59,8 @@ class Watch(Companion):
         if self.failing_s is None and self._shows_failure(when, kept.joint, data):
             self.failing_s = when - self._started
             kept.mark()
-        if self._until and self.reached_s is None and self._until.search(_text(kept.joint + data)):
-            self.reached_s = when - self._started
+        if self._until and self.reached_s is None:
+            self._look_for_point(self._until, when, _text(kept.joint + data))
         kept.add(when, data)
         self._last_byte = data[-1:]
 
@@ -71,6 +71,14 @@ class Watch(Companion):
             return False
         self._searched += len(data)
         return looks_failing(data) or looks_failing(before + data[:_OVERLAP])
+
+    def _look_for_point(self, until: Pattern[str], when: float, text: str) -> None:
+        try:
+            if self.patience.first(until, text):
+                self.reached_s = when - self._started
+        except NotFinished as why:
+            self.unknown["until"] = str(why)
+            self._until = None
 
     def finish(self) -> None:
         """Look at the end of a flood too; the rest of it was not searched."""
@@ -97,12 +105,15 @@ class Watch(Companion):
         """
         if not patterns:
             return {}
-        import re
-
         text = self.text
         found = {}
         for name, pattern in patterns.items():
-            groups = (match.group(match.re.groups and 1) for match in re.finditer(pattern, text))
+            try:
+                matches = self.patience.all(compiled(pattern), text)
+            except NotFinished as why:
+                self.unknown[f"metric {name}"] = str(why)
+                continue
+            groups = (match.group(match.re.groups and 1) for match in matches)
             values = [value for value in groups if value is not None]
             if values:
                 found[name] = next(filter(_is_number, reversed(values)), values[-1])

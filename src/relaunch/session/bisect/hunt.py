@@ -88,6 +88,8 @@ def told(outcome: Outcome) -> str:
         return "passes"
     if outcome.not_started:
         return outcome.not_started
+    if "match" in outcome.unknown:
+        return outcome.unknown["match"]
     if outcome.signature is not None:
         return outcome.signature.title
     if outcome.signal is not None:

@@ -178,7 +178,8 @@ class Repeating:
         untestable: dict[str, int] = {}
         for run in self.runs:
             if verdict(run.outcome, None) is Verdict.UNTESTABLE:
-                why = run.outcome.not_started or f"exit {run.outcome.exit_code}"
+                unknown = run.outcome.unknown.get("match", "")
+                why = run.outcome.not_started or unknown or f"exit {run.outcome.exit_code}"
                 untestable[why] = untestable.get(why, 0) + 1
         return Found(
             runs=tuple(self.runs),

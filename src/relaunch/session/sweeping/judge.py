@@ -60,7 +60,7 @@ def judge(runs: Sequence[Run], *, match: str = "") -> Judged:
 def _why(outcome: Outcome) -> str:
     if outcome.not_started or outcome.lost or outcome.interrupted:
         return outcome.not_started or outcome.lost or "interrupted"
-    return f"exit {outcome.exit_code}"
+    return outcome.unknown.get("match") or f"exit {outcome.exit_code}"
 
 
 def _is_testable(outcome: Outcome) -> bool:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from relaunch.errors import RelaunchError
+from relaunch.patterns import NotFinished, Patience
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -59,7 +62,7 @@ def _normalised(rule: dict[str, Any] | None, text: str) -> str:
     elif kind == "Prepend":
         text = rule.get("prepend", "") + text if text else text
     elif kind == "Replace":
-        text = re.sub(_pattern(rule.get("pattern")), lambda _: rule.get("content", ""), text)
+        text = rule.get("content", "").join(_between(_matches(rule, text), text))
     elif kind == "BertNormalizer":
         text = _bert(rule, text)
     elif kind == "ByteLevel":
@@ -104,6 +107,20 @@ def _pattern(pattern: Any) -> str:
     except re.error:
         return r"(?!)"
     return text
+
+
+def _matches(rule: dict[str, Any], text: str) -> list[re.Match[str]]:
+    pattern = re.compile(_pattern(rule.get("pattern")))
+    try:
+        return Patience().all(pattern, text)
+    except NotFinished as why:
+        raise RelaunchError(f"a pattern of tokenizer.json cannot be followed: {why}") from None
+
+
+def _between(matches: list[re.Match[str]], text: str) -> list[str]:
+    starts = [0, *(found.end() for found in matches)]
+    ends = [*(found.start() for found in matches), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def _in_class(found: str, theirs: str, ours: str) -> str:
@@ -164,7 +181,7 @@ def _metaspace(rule: dict[str, Any], text: str, first: bool) -> list[str]:
 def _apart(rule: dict[str, Any], text: str) -> list[str]:
     """Cut around the matches of a pattern, and keep them or not."""
     keep, pieces, last = rule.get("behavior", "Isolated"), [], 0
-    for found in re.finditer(_pattern(rule.get("pattern")), text):
+    for found in _matches(rule, text):
         if found.start() > last:
             pieces.append(text[last : found.start()])
         if found[0] and keep != "Removed":

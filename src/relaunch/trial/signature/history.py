@@ -26,12 +26,12 @@ def told(now: tuple[str, Outcome], past: Past, *, whole: bool = True) -> str:
 
 
 def _tells(outcome: Outcome) -> bool:
-    """Leave out what says nothing: never started, stopped by hand, lost with its machine.
+    """Leave out what says nothing: never started, stopped by hand, lost, its match unknown.
 
     One that was stopped by hand because it hung says that.
     """
     is_cut = outcome.interrupted and outcome.signature is None
-    return not (outcome.not_started or is_cut or outcome.lost)
+    return not (outcome.not_started or is_cut or outcome.lost or "match" in outcome.unknown)
 
 
 def _told_passed(name: str, past: Past, whole: bool) -> str:

@@ -24,11 +24,11 @@ class Verdict(Enum):
 def verdict(outcome: Outcome, hunted: Signature | None) -> Verdict:
     """Judge an outcome; without a hunted failure, any failure is the one.
 
-    Untestable: it never started, the person stopped it, its machine was lost, it asked to be
-    skipped (125), it could not be executed (126, 127), or it ran out of time while something else
-    than a timeout is hunted.
+    Untestable: it never started, the person stopped it, its machine was lost, looking for the
+    `--match` in its output took too long, it asked to be skipped (125), it could not be executed
+    (126, 127), or it ran out of time while something else than a timeout is hunted.
     """
-    if outcome.not_started or outcome.interrupted or outcome.lost:
+    if outcome.not_started or outcome.interrupted or outcome.lost or "match" in outcome.unknown:
         return Verdict.UNTESTABLE
     found = outcome.signature
     if outcome.passed:

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from relaunch.outcome import Signature
+from relaunch.patterns import Patience, compiled
 from relaunch.trial.signature import native, tests
 from relaunch.trial.signature.normalise import plain, wash
 from relaunch.trial.signature.python import Frame, Raised, raised_in, told_by
@@ -87,10 +88,15 @@ def identify(
     match: str = "",
     pinned_exit: int | None = None,
     project: Sequence[str] = (),
+    patience: Patience | None = None,
 ) -> Signature | None:
-    """Return the identity of the failure, or None when nothing failed."""
+    """Return the identity of the failure, or None when nothing failed.
+
+    NotFinished if it takes more `patience` to tell whether `match` is in the text.
+    """
     seen = plain(text)
-    if (pinned := _pinned(seen, exit_code, match, pinned_exit)) is not None:
+    look = (patience or Patience()).first
+    if (pinned := _pinned(seen, exit_code, match, pinned_exit, look)) is not None:
         return pinned
     seen = _within_reason(seen)
     if timed_out:
@@ -110,14 +116,20 @@ def _within_reason(text: str) -> str:
     return "\n".join(line[:_LINE] for line in text.split("\n"))
 
 
-def _pinned(text: str, exit_code: int | None, match: str, pinned: int | None) -> Signature | None:
+def _pinned(
+    text: str,
+    exit_code: int | None,
+    match: str,
+    pinned: int | None,
+    look: Callable[[re.Pattern[str], str], re.Match[str] | None],
+) -> Signature | None:
     if not match and pinned is None:
         return None
     if pinned is not None and exit_code != pinned:
         return None
     title, key = (f"exit {pinned}", (f"exit {pinned}",)) if pinned is not None else ("", ())
     if match:
-        found = re.search(match, text, re.MULTILINE)
+        found = look(compiled(match, multiline=True), text)
         if found is None:
             return None
         line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
