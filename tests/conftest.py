@@ -20,7 +20,7 @@ from tests.depth import load_profile
 load_profile()
 
 GOLDEN = Path(__file__).parent / "golden"
-LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "240"))
+LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "900"))
 """A test that takes longer hangs."""
 
 
@@ -147,7 +147,7 @@ class World:
         input: str | None = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        timeout: float = 60,
+        timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Run a line of shell to its end; its standard input is empty unless given."""
         return self._finish(["sh", "-c", line], input, env, cwd, timeout)
@@ -158,7 +158,7 @@ class World:
         input: str | None = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        timeout: float = 60,
+        timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Run our command to its end, no shell in between: signals and exit codes are its own."""
         return self._finish([sys.executable, "-m", "relaunch", *words], input, env, cwd, timeout)

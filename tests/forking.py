@@ -47,7 +47,7 @@ def both(world: World, argv: Sequence[str], **more: Any) -> tuple[Any, list[Any]
     done = subprocess.run(
         [sys.executable, "-c", "from tests.forking import main; main()", json.dumps(spec)],
         env={**world.env, "PYTHONPATH": here}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     cold, *forked = json.loads(done.stdout)

@@ -64,7 +64,7 @@ class Gpus:
                 except OSError:  # gone, and collected
                     continue
                 if pid:
-                    assert select.select([process], [], [], 20)[0], f"{pid} lives on"
+                    assert select.select([process], [], [], 300)[0], f"{pid} lives on"
                     os.close(process)
 
 

@@ -43,7 +43,7 @@ class Person:
         return subprocess.run(
             [*self.become, *before, *self.words(*words)[len(self.become) :]],
             cwd=self.project, env={**self.world.env, **(env or {})},
-            input="", capture_output=True, text=True, timeout=60, check=False,
+            input="", capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-DEADLINE_S = 30
+DEADLINE_S = 300.0
 # A terminal must be taken by the new session's leader before it becomes the shell.
 _TAKE = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
 _TAKE += "os.execvp(sys.argv[1], sys.argv[1:])"

@@ -50,7 +50,12 @@ class Cluster:
     def run(self, *words: str, **more: str) -> str:
         """Run a command of Slurm; returns what it prints."""
         done = subprocess.run(
-            words, env={**self.env, **more}, capture_output=True, text=True, timeout=60, check=False
+            words,
+            env={**self.env, **more},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
         )
         assert done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout
@@ -69,7 +74,7 @@ class Cluster:
         said = self.run("squeue", "--steps", "--noheader", "--format=%i %j", f"--jobs={job}")
         return [line for line in said.splitlines() if " rl-" in line]
 
-    def until(self, holds: Any, seconds: float = 30) -> None:
+    def until(self, holds: Any, seconds: float = 300) -> None:
         """Wait until something holds that Slurm tells nobody of."""
         until = time.monotonic() + seconds
         while not holds():

@@ -111,7 +111,7 @@ class Counted:
 
     def settled(self) -> Code:
         """Take snapshots until no git process is needed, as after a moment of thought."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while self.asked(self.project.take) != []:
             assert time.monotonic() < deadline, "never settles"
         return self.project.take()
@@ -139,6 +139,6 @@ exec {shutil.which("git")} "$@"
 
 def past_its_tick(path: Path) -> None:
     """Wait until files written now have another time than `path`."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 300
     while time.time_ns() - path.stat().st_ctime_ns <= TICK_NS:
         assert time.monotonic() < deadline, "the clock stands still"

@@ -89,7 +89,7 @@ class Stuck:
         for one in self.processes:
             assert one.stdin is not None
             one.stdin.close()
-        codes = [one.wait(timeout=30) for one in self.processes]
+        codes = [one.wait(timeout=300) for one in self.processes]
         for one in self.processes:
             assert one.stdout is not None
             one.stdout.close()

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 10.0
+PATIENCE_S = 300.0
 
 
 def command(*words: str) -> list[str]:

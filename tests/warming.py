@@ -46,7 +46,7 @@ def plain(world: World, *words: str, **more: Any) -> subprocess.CompletedProcess
     return subprocess.run(
         [sys.executable, *(words or ("train.py",))],
         cwd=more.pop("cwd", world.project), env={**world.env, **more.pop("env", {})},
-        input=more.pop("input", ""), capture_output=True, text=True, timeout=60, check=False,
+        input=more.pop("input", ""), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 

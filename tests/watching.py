@@ -81,7 +81,7 @@ class Tmux:
     def shown(self, *, pane: str = "0", escapes: bool = False) -> str:
         return self.run("capture-pane", "-p", *(["-e"] if escapes else []), "-t", f"t.{pane}")
 
-    def wait(self, *texts: str, pane: str = "0", without: str = "", seconds: float = 30) -> str:
+    def wait(self, *texts: str, pane: str = "0", without: str = "", seconds: float = 300) -> str:
         """Look at a pane until it shows all texts, and not the other."""
         deadline = time.monotonic() + seconds
         shown = ""
@@ -102,7 +102,7 @@ def usage(world: Any, trial: str = "1") -> dict[str, Any]:
     return dict(end["usage"])
 
 
-def wait_for(found: Any, what: str = "", seconds: float = 30) -> None:
+def wait_for(found: Any, what: str = "", seconds: float = 300) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not found():

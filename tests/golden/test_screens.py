@@ -277,7 +277,7 @@ def on_terminal(world, words: list[str], env: dict[str, str]) -> str:
     )
     os.close(far)
     said = b""
-    while select.select([near], [], [], 20)[0]:
+    while select.select([near], [], [], 300)[0]:
         try:
             block = os.read(near, 65536)
         except OSError:
@@ -286,5 +286,5 @@ def on_terminal(world, words: list[str], env: dict[str, str]) -> str:
             break
         said += block
     os.close(near)
-    assert process.wait(10) == 0
+    assert process.wait(300) == 0
     return said.decode()

@@ -189,7 +189,7 @@ def test_ended_in_the_middle_of_a_build_it_goes_on_from_what_was_built(world, ho
     slow.touch()
     wait_until(lambda: processes_with("4568"))
     process.send_signal(how)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     wait_until(lambda: processes_with("4568") == [])
     slow.unlink()
     before = count()

@@ -124,7 +124,7 @@ def test_while_a_search_runs_nothing_of_searches_goes(searched):
     assert len(os.listdir(world.journal / "checkouts")) >= 1
     assert "a search runs" in world.rl("gc").stderr
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     assert not gc(world)["searching"]
 
 
@@ -191,4 +191,4 @@ def test_what_another_search_makes_now_is_let_alone(half_made):
         assert half.exists()
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)

@@ -52,7 +52,7 @@ def test_the_first_release_that_fails_is_found(registry: World, package: str) ->
     text, wanted, before, release = CASES[package]
     registry.write("my.py", text)
     command = ("bisect", "--release", wanted, "--json", "--", sys.executable, "my.py")
-    done = registry.rl(*command, timeout=200)
+    done = registry.rl(*command)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["before"], found["release"]) == (before, release)
@@ -96,7 +96,7 @@ def code(world: World, *, works: bool, tag: str = "") -> str:
 
 
 def test_an_open_range_of_releases_goes_up_to_the_last(world: World) -> None:
-    done = world.rl(*releases(world), timeout=200)
+    done = world.rl(*releases(world))
     assert done.returncode == 0, done.stderr
     assert "thing 1.2 is the first release where it fails" in done.stdout
     assert "3 releases, 1.0 to 1.3" in done.stderr
@@ -107,7 +107,7 @@ def test_the_commit_between_two_releases_is_named(world: World) -> None:
     code(world, works=True, tag="v1.1")
     culprit = code(world, works=False)
     code(world, works=False, tag="v1.2")
-    done = world.rl(*words, timeout=200)
+    done = world.rl(*words)
     assert done.returncode == 0, done.stderr
     assert "thing 1.2 is the first release where it fails" in done.stdout
     assert f"{culprit[:10]} is the first commit where it fails" in done.stdout
@@ -135,13 +135,13 @@ def test_a_release_is_told_also_where_its_commits_cannot_be_searched(
 ) -> None:
     words = releases(world)
     why = tagged(world)
-    done = world.rl(*words, timeout=200)
+    done = world.rl(*words)
     assert done.returncode == 0, done.stderr
     assert "thing 1.2 is the first release where it fails" in done.stdout
     (line,) = [one for one in done.stderr.splitlines() if "no commit between" in one]
     assert line.startswith("rl: no commit between v1.1 and v1.2 is named: ")
     assert why in line
-    done = world.rl(words[0], "--json", *words[1:], timeout=200)
+    done = world.rl(words[0], "--json", *words[1:])
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["before"], found["release"], found["found"]) == ("1.1", "1.2", True)

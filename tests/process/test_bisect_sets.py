@@ -41,7 +41,7 @@ def tree(world: World) -> dict[str, object]:
     return found
 
 
-def bisect(world: World, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def bisect(world: World, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     return world.rl(
         "bisect", "--set", "base", "new", *words, "--", PYTHON, "my.py", timeout=timeout
     )
@@ -290,7 +290,7 @@ def test_an_ended_search_leaves_all_as_it_was_and_goes_on(
     count = len(list(seen.iterdir()))
     wait_until(lambda: len(list(seen.iterdir())) > count)
     process.send_signal(how)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     assert process.returncode == (130 if how is signal.SIGINT else -signal.SIGKILL)
     if how is signal.SIGKILL:
         assert world.rl("set", "ls").returncode == 0

@@ -155,7 +155,7 @@ def test_a_commit_that_can_tell_nothing_any_more_is_not_waited_for(world: World)
     words = ("--good", ids[0], "-j", "2", "--no-prior", "--no-fork", "--json")
     process = world.start(["rl", "bisect", *words, "--", PYTHON, script])
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     except BaseException:
         process.send_signal(signal.SIGINT)
         raise
@@ -171,7 +171,7 @@ def test_a_size_that_can_tell_nothing_any_more_is_not_waited_for(world: World) -
     words = ("n=1..64", "-j", "4", "--json")
     process = world.start(["rl", "grow", *words, "--", PYTHON, script, "{n}"])
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     except BaseException:
         process.send_signal(signal.SIGINT)
         raise

@@ -543,13 +543,13 @@ def test_a_running_process_is_watched_and_goes_on_unharmed(world: World):
     while not (b"/nowhere/main" in seen and b"/nowhere/thread" in seen and b"program.py:" in seen):
         seen += os.read(watcher.stdout.fileno(), 65536)
     watcher.send_signal(signal.SIGINT)
-    _, said = watcher.communicate(timeout=30)
+    _, said = watcher.communicate(timeout=300)
     assert (watcher.returncode, b"let go of" in said) == (0, True), said
     status = Path(f"/proc/{program.pid}/status").read_text()
     assert "TracerPid:\t0" in status
     assert "State:\tt" not in status
     (world.project / "stop").touch()
-    assert program.communicate(timeout=30)[0] == b"unharmed True\n"
+    assert program.communicate(timeout=300)[0] == b"unharmed True\n"
     assert program.returncode == 0
 
 
@@ -588,9 +588,9 @@ def test_all_below_a_running_process_are_watched_and_those_born_later(world: Wor
         read_until(watcher, b"/nowhere/later")
     finally:
         watcher.send_signal(signal.SIGINT)
-        watcher.communicate(timeout=30)
+        watcher.communicate(timeout=300)
         (world.project / "stop").touch()
-    assert program.communicate(timeout=30) == (b"", b"")  # until the last of them has ended
+    assert program.communicate(timeout=300) == (b"", b"")  # until the last of them has ended
     assert program.returncode == 0
 
 
@@ -599,7 +599,7 @@ def read_until(process: subprocess.Popen[bytes], *words: bytes) -> bytes:
     assert process.stdout is not None
     seen = b""
     while not all(word in seen for word in words):
-        assert select.select([process.stdout], [], [], 30)[0], f"only this came: {seen!r}"
+        assert select.select([process.stdout], [], [], 300)[0], f"only this came: {seen!r}"
         block = os.read(process.stdout.fileno(), 65536)
         assert block, f"it ended after: {seen!r}"
         seen += block
@@ -613,9 +613,9 @@ def test_a_killed_watcher_harms_nobody(world: World):
     assert watcher.stdout is not None
     os.read(watcher.stdout.fileno(), 65536)
     watcher.kill()
-    watcher.communicate(timeout=30)
+    watcher.communicate(timeout=300)
     (world.project / "stop").touch()
-    assert program.communicate(timeout=30)[0] == b"unharmed True\n"
+    assert program.communicate(timeout=300)[0] == b"unharmed True\n"
 
 
 def test_what_a_program_waits_on_is_told_by_its_time(world: World):
@@ -671,7 +671,7 @@ wait()
     assert "program.py:7 wait" in done.stdout
     assert program.poll() is None
     program.kill()
-    program.communicate(timeout=30)
+    program.communicate(timeout=300)
 
 
 # --- nothing left ---------------------------------------------------------------------------------
@@ -704,7 +704,7 @@ def test_nothing_is_left_however_rl_is_ended(
         os.killpg(rl.pid, end)
     else:
         rl.kill()
-    _, said = rl.communicate(timeout=60)
+    _, said = rl.communicate(timeout=300)
     for pid in (*pids, *below):
         wait_until_gone(pid)
     if end == signal.SIGINT:
@@ -718,7 +718,7 @@ def wait_until_gone(pid: int) -> None:
     except ProcessLookupError:
         return
     try:
-        assert select.select([handle], [], [], 30)[0], f"{pid} is left"
+        assert select.select([handle], [], [], 300)[0], f"{pid} is left"
     finally:
         os.close(handle)
 
@@ -788,4 +788,4 @@ def test_a_process_that_is_traced_already_is_named(world: World):
     )
     for one in (sleeper, tracer):
         one.kill()
-        one.communicate(timeout=30)
+        one.communicate(timeout=300)

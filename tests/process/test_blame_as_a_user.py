@@ -52,7 +52,7 @@ def test_a_plain_user_sees_its_calls_and_not_those_of_others(by: str, everybodys
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(everybodys), by],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert f"blame by {by}" in done.stdout, done.stderr
     assert "ended 1" in done.stdout, done.stderr

@@ -36,7 +36,7 @@ class Noted(Companion):
     def launched(self, pid):
         note(f"launched {self.helper.pid}")
         self.helper.say(b"hello")
-        note(self.helper.hear(5).decode())
+        note(self.helper.hear(300).decode())
     def ended(self):
         note("ended " + self.helper.stop().decode())
     def after_our_death(self):

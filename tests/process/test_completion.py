@@ -46,7 +46,7 @@ def fish(world: World, line: str) -> list[str]:
 
 def _lines(world: World, argv: list[str]) -> list[str]:
     done = subprocess.run(
-        argv, env=world.env, cwd=world.project, capture_output=True, text=True, timeout=60
+        argv, env=world.env, cwd=world.project, capture_output=True, text=True, timeout=300
     )
     assert done.stderr == ""
     return [line for line in done.stdout.split("\n") if line]
@@ -71,7 +71,7 @@ def zsh(world: World, typed: str, expected: str) -> None:
 
 def test_the_files_are_what_the_parsers_say_today():
     script = [sys.executable, str(ROOT / "scripts/completions.py"), "--check"]
-    done = subprocess.run(script, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(script, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -205,7 +205,7 @@ def test_the_files_start_no_program_when_a_shell_starts(here, shell, tmp_path):
     done = subprocess.run(
         [shutil.which(shell) or shell, quiet, "-c", f"{before} source {FOLDER / name}; echo fine"],
         env={**here.env, "PATH": str(tmp_path / "empty")}, capture_output=True, text=True,
-        timeout=60,
+        timeout=300,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("fine\n", "")
 

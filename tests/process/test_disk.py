@@ -205,7 +205,7 @@ def test_an_rl_that_is_ended_leaves_the_folder_and_no_process_or_mount(person, h
         os.killpg(process.pid, how)
     else:
         os.kill(rl, how)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     wait_until(lambda: not any(is_running(pid) for pid in (program, *below)))
     assert len(below) >= 3  # the guard, the one that has the disk, the program
     assert mounts(person) == []
@@ -231,7 +231,7 @@ def test_a_program_outlives_the_process_that_has_its_disk(person):
             "/proc/self/ns/mnt"
         ):
             os.kill(pid, signal.SIGKILL)
-    out, err = process.communicate(b"go\n", timeout=30)
+    out, err = process.communicate(b"go\n", timeout=300)
     assert out.split() == [b"ckpt/model.pt", b"3072"]
     assert b"nothing could be kept: the process that had the small disks is gone" in err
     assert image(folder) == before
@@ -249,7 +249,7 @@ def test_ctrl_c_leaves_the_folder_as_it_was(person):
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     assert image(folder) == before
 
 
@@ -259,7 +259,7 @@ def test_the_next_rl_finds_nothing_to_clean_up_but_the_record(person):
     assert process.stdout is not None
     rl = int(process.stdout.readline())
     os.kill(rl, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     done = person.rl("run", "--", "true")
     # The program dies with its rl, by the kernel's hand; a quick next rl may still see it.
     kept = r"rl: the rl of #1 was killed; its record is kept(, ended \d of its processes)?\n"
@@ -548,7 +548,7 @@ def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(plain):
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     os.chown(folder / "old", 0, 0)
-    _, err = process.communicate(b"go\n", timeout=30)
+    _, err = process.communicate(b"go\n", timeout=300)
     assert b"rl: not kept: old/x: Permission denied" in err
     assert (folder / "y").read_text() == "y\n"
 

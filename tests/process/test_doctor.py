@@ -171,7 +171,7 @@ def test_vim_without_swap_files_is_told_and_mended(world: World):
     fix(world, "vim")
     assert advice(world, "vim")["ok"]
     ask = ["vim", "-es", "-u", str(vimrc), "+verbose set swapfile?", "+qa!"]
-    said = subprocess.run(ask, env=world.env, capture_output=True, text=True, timeout=60)
+    said = subprocess.run(ask, env=world.env, capture_output=True, text=True, timeout=300)
     shown = said.stdout + said.stderr
     assert "swapfile" in shown
     assert "noswapfile" not in shown
@@ -194,7 +194,7 @@ def test_the_pdb_aliases_work_in_every_python_we_support(world: World, python):
     typed = "b 12\nc\npd box\nsl\nnl\npd\nq\n"
     done = subprocess.run(
         [python, "-m", "pdb", "prog.py"], input=typed, env=world.env, cwd=world.project,
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     shown = done.stdout
     assert "{'size': 41}" in shown, shown
@@ -227,7 +227,7 @@ def test_on_a_terminal_it_asks_and_no_means_no(bash_world):
             assert tree(bash_world.home) == before
             terminal.type(f"{answer}\n")
             terminal.wait("nothing was changed" if code else "backup in")
-            assert terminal.process.wait(30) == code
+            assert terminal.process.wait(300) == code
         finally:
             terminal.close()
     assert tree(bash_world.home) != before

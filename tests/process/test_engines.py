@@ -56,7 +56,7 @@ def rl(world: World, *words: str) -> subprocess.CompletedProcess[str]:
     world.write("../cell.py", _RL)
     line = [sys.executable, str(world.root / "cell.py"), *words]
     return subprocess.run(
-        line, cwd=world.project, env=world.env, capture_output=True, text=True, timeout=60
+        line, cwd=world.project, env=world.env, capture_output=True, text=True, timeout=300
     )
 
 

@@ -31,7 +31,7 @@ class Screen:
     def type(self, pane: str, *keys: str) -> None:
         self.run("send-keys", "-t", f"t:{pane}", *keys)
 
-    def wait(self, pane: str, text: str, seconds: float = 20) -> str:
+    def wait(self, pane: str, text: str, seconds: float = 300) -> str:
         """Look at a pane until it shows a text."""
         deadline = time.monotonic() + seconds
         shown = ""

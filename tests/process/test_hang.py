@@ -132,7 +132,7 @@ except KeyboardInterrupt:
     pid = int(line.partition("rl stacks ")[2].partition(";")[0])
     assert str(pid) in alive(world)
     os.kill(pid, 2)
-    out, rest = process.communicate(timeout=30)
+    out, rest = process.communicate(timeout=300)
     assert out == b"cleaned up\n"
     assert process.returncode == 3
     assert b"hung (certain)" in rest
@@ -160,7 +160,7 @@ def test_one_that_hung_and_was_ended_is_the_failure_that_it_was_when_rl_ended_it
     elif how == "kill":
         world.rl("stacks", str(pid))  # whoever looks at it does not make it go on
         os.kill(pid, 15)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert b"same failure as #1" in said
     assert said.count(TEXT.encode()) == 1
     end = json.loads(world.rl("show", "--json").stdout)["end"]
@@ -197,7 +197,7 @@ while True:
     if sign == "output":
         assert process.stdout.readline() == b"goes on\n"
         (world.project / "told").write_text("now")
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     end = json.loads(world.rl("show", "--json").stdout)["end"]
     assert end["signature"]["kind"] == ("exception" if sign == "output" else "timeout")
     assert b"hung (certain)" in said  # that it did is told all the same
@@ -278,7 +278,7 @@ def test_ctrl_c_ends_it_while_it_is_watched(world):
     assert process.stdout is not None
     assert process.stdout.readline() == b"on\n"
     os.killpg(process.pid, 2)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=300)
     assert b"interrupted" in said
     assert alive(world) == []
 
@@ -331,7 +331,7 @@ else:
     at = terminal.wait(r"42\s+\(Pdb\) ", after=at)
     terminal.type("q\n")
     terminal.wait(r"exit 1 in", after=at)
-    assert terminal.process.wait(30) == 1
+    assert terminal.process.wait(300) == 1
     end = json.loads(world.rl("show", "--json").stdout)["end"]
     assert end["signature"]["kind"] == "hang"
     done = world.rl("run", "--hang", "60", "--on-hang", "kill")
@@ -380,4 +380,4 @@ print("hello " + input("name? "))
     assert "hung" not in terminal.screen
     terminal.type("you\n")
     terminal.wait(r"hello you[\s\S]*exit 0 in", after=at)
-    assert terminal.process.wait(30) == 0
+    assert terminal.process.wait(300) == 0

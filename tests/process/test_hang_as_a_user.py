@@ -58,7 +58,7 @@ def reached(folder: Path, program: str) -> dict[str, str]:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(folder), python, program],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.stdout, done.stderr
     found: dict[str, str] = json.loads(done.stdout)

@@ -30,7 +30,7 @@ def program(world, last):
 
 
 def said(world, *words, code):
-    done = world.rl(*words, timeout=120)
+    done = world.rl(*words)
     assert done.returncode == code, done.stdout + done.stderr
     return json.loads(done.stdout)
 
@@ -101,7 +101,7 @@ def test_shrink_keeps_what_it_hangs_for(world):
 def test_sweep_tells_which_setting_hangs(world):
     command = program(world, "stuck() if os.environ['FLAG'] == 'b' else print('fine')")
     words = ("sweep", "--env", "FLAG=a,b", "--hang", "60")
-    done = world.rl(*words, "--", *command, timeout=120)
+    done = world.rl(*words, "--", *command)
     assert done.returncode == 1, done.stderr
     assert "hung (certain)" in done.stdout
     assert "FLAG=b" in done.stdout

@@ -46,7 +46,7 @@ if __name__ == "__main__":
 
 def test_a_mismatch_of_collectives_is_certain_though_gloo_polls_and_has_a_time_limit(world):
     world.write("ranks.py", RANKS)
-    done = world.rl("run", "--hang", "60", "--", python_with_torch(), "ranks.py", timeout=120)
+    done = world.rl("run", "--hang", "60", "--", python_with_torch(), "ranks.py")
     assert "hung (certain): 3 processes wait for each other (" in done.stderr
     for word in ("all_reduce", "recv", "until a time limit in ", "step_of_first", "step_of_other"):
         assert word in done.stderr
@@ -55,7 +55,7 @@ def test_a_mismatch_of_collectives_is_certain_though_gloo_polls_and_has_a_time_l
 def test_a_rank_that_is_only_slow_is_waited_for(world):
     world.write("ranks.py", RANKS)
     python = python_with_torch()
-    done = world.rl("run", "--hang", "60", "--", python, "ranks.py", "slow", timeout=120)
+    done = world.rl("run", "--hang", "60", "--", python, "ranks.py", "slow")
     assert done.returncode == 0, done.stderr
 
 
@@ -84,6 +84,6 @@ if __name__ == "__main__":
 
 def test_workers_that_were_forked_with_a_lock_are_certain_though_the_loader_looks_for_them(world):
     world.write("load.py", LOADER)
-    done = world.rl("run", "--hang", "60", "--", python_with_torch(), "load.py", timeout=120)
+    done = world.rl("run", "--hang", "60", "--", python_with_torch(), "load.py")
     assert "hung (certain): 3 processes wait for each other (" in done.stderr
     assert "load.py:12 Rows.__getitem__" in done.stderr

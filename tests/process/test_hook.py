@@ -47,7 +47,7 @@ class Run:
         self.hooked = self._run(argv, hooked_env(plain, str(self.directory), src), tmp_path)
 
     def _run(self, argv, env, cwd):
-        done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, timeout=60)
+        done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, timeout=300)
         return done.returncode, done.stdout, done.stderr
 
     @property
@@ -438,7 +438,7 @@ def test_pytest_runs_as_without(tmp_path):
     (tmp_path / "r").mkdir()
     outputs = []
     for env in (plain, hooked_env(plain, str(tmp_path / "r"))):
-        done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, timeout=60)
+        done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, timeout=300)
         outputs.append((done.returncode, done.stdout.rpartition(b" in ")[0], done.stderr))
     assert outputs[0] == outputs[1]
     assert outputs[0][0] == 1

@@ -238,7 +238,7 @@ if __name__ == "__main__":
     mp.spawn(work, nprocs=2)
 """,
     )
-    done = world.rl("--", python, "prog.py", env={"OMP_NUM_THREADS": "1"}, timeout=150)
+    done = world.rl("--", python, "prog.py", env={"OMP_NUM_THREADS": "1"})
     assert sorted(said(done.stderr)) == ["[rank 0] INFO  work: here", "[rank 1] INFO  work: here"]
 
 
@@ -262,7 +262,7 @@ else:
 
 def test_prints_of_eight_ranks_come_line_by_line_and_none_is_torn(world: World):
     world.write("prog.py", MANY)
-    done = world.shell(f"rl run -q --ranked -- {PYTHON} prog.py 2>&1", timeout=120)
+    done = world.shell(f"rl run -q --ranked -- {PYTHON} prog.py 2>&1")
     found = sorted(done.stdout.splitlines())
     expected = [
         f"[rank {n}] line {i} {'x' * (i % 90)} end" for n in range(8) for i in range(400)

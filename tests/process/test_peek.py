@@ -45,7 +45,7 @@ class Place:
         """Run a program that must end well, and return what it says on standard error."""
         done = subprocess.run(
             [python, *words], cwd=self.folder, env=self.env(**env), input=text.encode(),
-            capture_output=True, timeout=100,
+            capture_output=True, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr.decode()
         self.out = done.stdout.decode()

@@ -33,7 +33,7 @@ def test_edits_leak_into_a_run_unless_it_is_frozen(world, frozen):
     assert process.stdout is not None
     assert process.stdout.readline() == b"code 1\n"
     world.write("late.py", "VALUE = 'new'\n")
-    out, err = process.communicate(b"\n", timeout=60)
+    out, err = process.communicate(b"\n", timeout=300)
     assert out == (b"old\n" if frozen else b"new\n")
     assert (b"late.py changed while it ran" in err) is not frozen
     assert end_of(world, "1")["code_changed"] == ([] if frozen else ["late.py"])
@@ -169,8 +169,8 @@ def test_two_trials_at_once_never_mix_their_sets(sets):
     second = sets.start(["rl", "-q", "-s", "base", *words], stdin=subprocess.PIPE)
     assert second.stderr is not None
     assert b"waiting" in second.stderr.readline()
-    assert first.communicate(b"\n", timeout=60)[0] == b"dtype: bf16\n"
-    assert second.communicate(b"\n", timeout=60)[0] == b"up\ndtype: fp32\n"
+    assert first.communicate(b"\n", timeout=300)[0] == b"dtype: bf16\n"
+    assert second.communicate(b"\n", timeout=300)[0] == b"up\ndtype: fp32\n"
     assert (sets.project / "conf").readlink().name == "conf@base"
 
 

@@ -35,7 +35,7 @@ def test_it_opens_at_the_line_and_steps_from_there(world, python):
     at = say(terminal, "s", r"--Call--\s+[^\n]*forward[^\n]*\s+->[^\n]*\s+\(Pdb\) ", at)
     at = say(terminal, "c", r"train.py\(11\)main\(\)\s+-> total[^\n]*\s+\(Pdb\) ", at)
     say(terminal, "q", r"exit 1 in", at)
-    assert terminal.process.wait(30) == 1
+    assert terminal.process.wait(300) == 1
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
@@ -44,7 +44,7 @@ def test_it_opens_in_a_child_whose_input_is_not_the_terminal(world, how):
     terminal, at = at_line(world, "work.py:3", sys.executable, "work.py", how)
     at = say(terminal, "p n * 6", r"42\s+\(Pdb\) ", at)
     say(terminal, "c", r"exit 0 in", at)
-    assert terminal.process.wait(30) == 0
+    assert terminal.process.wait(300) == 0
 
 
 def test_it_opens_under_pytest(world):
@@ -53,7 +53,7 @@ def test_it_opens_under_pytest(world):
     terminal, at = at_line(world, "test_it.py:3", *command)
     at = say(terminal, "p value + 1", r"42\s+\(Pdb\) ", at)
     say(terminal, "c", r"1 passed", at)
-    assert terminal.process.wait(30) == 0
+    assert terminal.process.wait(300) == 0
 
 
 def test_our_aliases_are_there_beside_the_persons_own(world):
@@ -81,7 +81,7 @@ def test_after_a_failure_the_debugger_opens_where_it_happened(world, python):
     assert "ValueError: 84" in terminal.screen
     at = say(terminal, "p half", r"42.0\s+\(Pdb\) ", at)
     say(terminal, "q", r"exit 1 in", at)
-    assert terminal.process.wait(30) == 1
+    assert terminal.process.wait(300) == 1
 
 
 @pytest.mark.parametrize("how", ["thread", "process", "pytest"])
@@ -102,4 +102,4 @@ if __name__ == "__main__":
     terminal, at = post_mortem(world, sys.executable, *command)
     at = say(terminal, "p half", r"42.0\s+\(Pdb\) ", at)
     say(terminal, "q", r"exit [01] in|exit 2 in", at)
-    terminal.process.wait(30)
+    terminal.process.wait(300)

@@ -109,7 +109,7 @@ def test_every_python_makes_the_same_program_of_a_line(version):
 
     def made(python: str) -> list[Any]:
         argv = [python, "-W", "ignore", "-c", ALIKE, str(root / "src"), str(root)]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=True)
         found: list[Any] = json.loads(done.stdout)
         return found
 

@@ -21,7 +21,7 @@ EVERY_FOURTH = (
 
 
 def repeated(world, *words, code=0):
-    done = world.rl("repeat", "--json", *words, timeout=120)
+    done = world.rl("repeat", "--json", *words)
     assert done.returncode == code, done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)
@@ -261,7 +261,7 @@ def test_an_interrupted_repetition_tells_what_it_has(world):
     process = world.start(["rl", "repeat", "1000", "--", *command])
     wait_until(lambda: len(probes(world)) >= 2)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=300)
     assert process.returncode == 130
     assert out.startswith(b"interrupted: 0 of ")
     assert b"next: rl repeat --resume" in out

@@ -34,7 +34,7 @@ def reset(cwd: Path, *steps: str | list[str], go_on: bool = False) -> dict[str, 
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

@@ -47,7 +47,7 @@ def test_a_search_is_seen_while_it_runs_after_ctrl_c_and_after_a_kill(world):
     assert "search/1 is running already" in world.rl("grow", "--undo", "1").stderr
     assert "search/1  grow  running" in world.rl("show", "search/1").stdout
     process.send_signal(signal.SIGINT)
-    told, _ = process.communicate(timeout=30)
+    told, _ = process.communicate(timeout=300)
     (row,) = searches(world, "--verdict", "interrupted")
     assert (row["state"], row["next"]) == ("interrupted", "rl grow --resume")
     assert told.decode() in world.rl("show", "search/1").stdout
@@ -192,7 +192,7 @@ def test_gc_forgets_old_searches_but_none_that_runs_nor_the_newest(world):
     assert [row["id"] for row in searches(world)] == ["search/4", "search/5"]
     assert sorted(os.listdir(world.journal / "searches")) == ["4", "5"]
     holder.send_signal(signal.SIGINT)
-    holder.communicate(timeout=30)
+    holder.communicate(timeout=300)
     assert searches(world)[-1]["state"] == "interrupted"
 
 

@@ -268,7 +268,7 @@ dist.destroy_process_group()
 """,
     )
     words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "prog.py"]
-    done = world.rl("--", python, *words, env={"OMP_NUM_THREADS": "1"}, timeout=150)
+    done = world.rl("--", python, *words, env={"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     assert {rank: one["reduce"]["times"] for rank, one in sections(world).items()} == {
         "0": 4, "1": 4,

@@ -154,7 +154,7 @@ def test_an_rl_killed_in_a_trial_is_repaired_by_the_next(world: World) -> None:
     assert running.stdout.readline() == b"dtype: bf16\n"
     assert os.readlink(world.project / "conf") == "conf@bf16"
     running.kill()
-    running.communicate(timeout=30)
+    running.communicate(timeout=300)
     done = world.rl("--", "cat", "conf/precision.yaml")
     assert "dtype: fp32" in done.stdout
     assert os.readlink(world.project / "conf") == "conf@base"

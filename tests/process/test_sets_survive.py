@@ -14,7 +14,7 @@ from relaunch.trial.place.hold import HeldSet, Lock, repair_sets
 from relaunch.trial.place.setedit import new_set, use_set
 from relaunch.trial.place.sets import find_sets, read_state, set_names
 
-DEADLINE_S = 60.0
+DEADLINE_S = 300.0
 
 # Forks a child per round; the child counts the lines it runs in our modules and kills itself at
 # one of them. What it leaves is repaired and looked at by the parent.

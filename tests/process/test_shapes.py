@@ -228,7 +228,7 @@ def test_what_was_seen_before_an_interrupt_is_written(model):
     while b"ready" not in running.stdout.readline():
         pass
     os.killpg(running.pid, signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     assert running.returncode in (-signal.SIGINT, 130, 1)
     assert text(model) == COMMENTED
 

@@ -78,9 +78,9 @@ def torch_python(world):
 
 
 def test_torch_compiles_traces_and_exports_the_same(world, torch_python):
-    plain = world.shell(f"{torch_python} traced.py", timeout=200)
+    plain = world.shell(f"{torch_python} traced.py")
     assert plain.returncode == 0, plain.stderr
-    done = world.rl("shapes", "model.py", "--", torch_python, "traced.py", timeout=200)
+    done = world.rl("shapes", "model.py", "--", torch_python, "traced.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain.stdout
     text = (world.project / "model.py").read_text()
@@ -94,10 +94,10 @@ def test_torch_compiles_traces_and_exports_the_same(world, torch_python):
 def test_what_is_only_compiled_is_told(world, torch_python):
     world.write("only.py", "import torch\nfrom model import helper\n"
                 "print(torch.compile(helper, backend='eager')(torch.ones(3)))\n")  # fmt: skip
-    done = world.rl("shapes", "model.py:helper", "--", torch_python, "only.py", timeout=200)
+    done = world.rl("shapes", "model.py:helper", "--", torch_python, "only.py")
     assert done.returncode == 1
     assert "model.py: helper not seen: what torch.compile compiles is not looked at" in done.stderr
-    again = world.rl("shapes", "--env", "TORCH_COMPILE_DISABLE=1", "model.py:helper", timeout=200)
+    again = world.rl("shapes", "--env", "TORCH_COMPILE_DISABLE=1", "model.py:helper")
     assert again.returncode == 0
     assert "y = x * 2  # (3,)" in (world.project / "model.py").read_text()
 

@@ -340,7 +340,7 @@ def run() -> dict[str, str]:
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE), "LANG": "C.UTF-8"}
     done = subprocess.run(
         [python_with_torch(), "-c", RUN],
-        input=json.dumps(CHECKS), env=env, capture_output=True, text=True, timeout=200,
+        input=json.dumps(CHECKS), env=env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

@@ -81,7 +81,7 @@ if not os.path.exists("was"):
 
 def shrunk(world, *words, code=0):
     """Search, and return the answer as data."""
-    done = world.rl("shrink", "--json", *words, timeout=200)
+    done = world.rl("shrink", "--json", *words)
     assert done.returncode == code, done.stderr + done.stdout
     assert done.stderr == ""
     return json.loads(done.stdout)

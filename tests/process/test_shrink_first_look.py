@@ -123,7 +123,7 @@ def test_what_may_not_be_read_is_told_as_such(world, name):
     (world.project / name).chmod(0)
     try:
         done = subprocess.run(
-            words, cwd=world.project, env=world.env, capture_output=True, text=True, timeout=60
+            words, cwd=world.project, env=world.env, capture_output=True, text=True, timeout=300
         )
     finally:
         (world.project / name).chmod(0o755)

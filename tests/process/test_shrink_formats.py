@@ -81,7 +81,7 @@ if (data["weight"] != data["weight"]).any():
 def shrunk(world, python, name, *words):
     """Shrink it, and return the answer and what a script prints of the small one."""
     command = ("--", python, "load.py", name)
-    done = world.rl("shrink", "--json", name, *words, *command, timeout=200)
+    done = world.rl("shrink", "--json", name, *words, *command)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)
 

@@ -79,12 +79,12 @@ def test_an_edit_of_a_large_file_is_seen_when_the_search_goes_on(world):
     path = world.project / "instances.json"
     write_coco(path, 400_000, 345_678)
     words = ("instances.json", "--budget", "2", "--", PYTHON, "load.py", "instances.json")
-    assert world.rl("shrink", *words, timeout=200).returncode in (0, 1)
+    assert world.rl("shrink", *words).returncode in (0, 1)
     data = path.read_bytes()
     at = data.find(b'"id": 123456')
     with open(path, "r+b") as file:
         file.seek(at)
         file.write(b'"id": 923456')
-    done = world.rl("shrink", "--resume", timeout=200)
+    done = world.rl("shrink", "--resume")
     assert done.returncode == 2
     assert "`instances.json` is another one since search/1" in done.stderr

@@ -147,7 +147,7 @@ def test_after_a_stop_links_and_sets_are_as_they_were(world: World, number: int)
     probes = world.journal / "searches/1/probes.jsonl"
     wait_until(lambda: probes.exists() and probes.read_text().count("\n") >= 2)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == (130 if number == signal.SIGINT else -number)
     assert without_small(tree(world)) == without_small(before)
     found = shrunk(world, "--resume", "--budget", "4")

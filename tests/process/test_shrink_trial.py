@@ -143,7 +143,7 @@ def test_after_a_stop_nothing_runs_and_the_smallest_so_far_is_replayed(
     small = warm.journal / "trials/1/small"
     wait_until(lambda: small.exists() and any(not one.startswith(".") for one in os.listdir(small)))
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == (130 if number == signal.SIGINT else -number)
     done = warm.rl("replay", "1", "--small")
     assert done.returncode == 1

@@ -47,12 +47,12 @@ def test_a_program_of_many_processes_says_the_same_in_one(world, python):
     env = {**world.env, "PIDS": str(pids), "TMPDIR": SHORT}
     real = subprocess.run(
         [python, "many.py"], cwd=world.project, env=env, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=300, check=False,
     )  # fmt: skip
     assert real.stdout.endswith("whole\n"), real.stderr
     assert len(set(pids.read_text().split())) > 4
     pids.unlink()
-    done = world.rl("run", "--single", "--", python, "many.py", env=env, timeout=120)
+    done = world.rl("run", "--single", "--", python, "many.py", env=env)
     assert done.stdout == real.stdout, done.stderr
     assert len(set(pids.read_text().split())) == 1
     assert done.stderr.count("KeyError: 'boom'") == 1 + real.stderr.count("KeyError: 'boom'") - 1
@@ -64,10 +64,10 @@ def test_processes_that_wait_for_each_other_do_not_wait_for_ever_in_one(world, p
     env = {**world.env, "TMPDIR": SHORT}
     real = subprocess.run(
         [python, "waits.py"], cwd=world.project, env=env, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=300, check=False,
     )  # fmt: skip
     assert real.stdout.endswith("end of main\nlast\n"), real.stderr
-    done = world.rl("run", "--single", "--", python, "waits.py", env=env, timeout=120)
+    done = world.rl("run", "--single", "--", python, "waits.py", env=env)
     assert done.stdout == real.stdout, done.stderr
     assert "a thread beside: it waits for others" in done.stderr
 
@@ -132,7 +132,7 @@ def test_ctrl_c_ends_stand_ins_too_and_nothing_is_left(world):
     assert running.stdout is not None
     assert running.stdout.readline() == b"begun\n"
     os.killpg(running.pid, signal.SIGINT)
-    assert running.wait(30) == -signal.SIGINT
+    assert running.wait(300) == -signal.SIGINT
     assert b"KeyboardInterrupt" in running.communicate()[1]
 
 

@@ -72,7 +72,7 @@ def show(name, loader):
 if __name__ == "__main__":
     torch.manual_seed(3); random.seed(3); np.random.seed(3)
     loader = DataLoader(Noisy(), batch_size=4, shuffle=True, num_workers=3, worker_init_fn=base,
-                        prefetch_factor=3, timeout=60, multiprocessing_context="fork")
+                        prefetch_factor=3, timeout=300, multiprocessing_context="fork")
     show("plain", loader)
     show("again", loader)
     print(loader.num_workers, loader.prefetch_factor, len(loader), get_worker_info())
@@ -162,7 +162,7 @@ def main():
     mp.spawn(sharded, args=([],), nprocs=3)
     queue, barrier = mp.get_context("spawn").Queue(), mp.get_context("spawn").Barrier(3)
     mp.spawn(met, args=(queue, barrier), nprocs=3)
-    print("met", sorted(queue.get(timeout=20) for _ in range(3)))
+    print("met", sorted(queue.get(timeout=300) for _ in range(3)))
     mp.spawn(fails, args=(8,), nprocs=8)
 
 if __name__ == "__main__":
@@ -175,11 +175,11 @@ def test_loaders_give_the_same_batches_without_workers_and_fail_at_the_same_one(
     world.write("loaders.py", LOADERS)
     pids = world.root / "pids"
     env = {"PIDS": str(pids), "TMPDIR": "/tmp"}  # names of sockets are short
-    real = world.rl("--", python, "loaders.py", env=env, timeout=120)
+    real = world.rl("--", python, "loaders.py", env=env)
     assert "after" in real.stdout, real.stderr
     assert len(set(pids.read_text().split())) > 5
     pids.unlink()
-    done = world.rl("run", "--single", "--", python, "loaders.py", env=env, timeout=120)
+    done = world.rl("run", "--single", "--", python, "loaders.py", env=env)
     assert done.stdout == real.stdout
     assert len(set(pids.read_text().split())) == 1
     assert real.returncode == done.returncode == 1
@@ -201,7 +201,7 @@ def test_eight_ranks_of_torchrun_with_workers_pools_and_spawns_are_one_process(w
     folder = python.rpartition("/")[0]
     env = {"PIDS": str(pids), "TMPDIR": "/tmp", "PATH": f"{folder}:{world.env['PATH']}"}
     command = ["torchrun", "--nproc-per-node", "8", "train.py", "--workers", "8"]
-    done = world.rl("run", "--single", "--", *command, env=env, timeout=120)
+    done = world.rl("run", "--single", "--", *command, env=env)
     assert done.stdout.splitlines() == [
         "pool [0, 1, 4, 9]",
         "rank 0 of 1 1 gloo 4",
@@ -235,7 +235,7 @@ def test_a_launcher_in_a_script_of_a_shell_becomes_the_one_program(world):
     python = python_with_torch()
     world.write("run.sh", f"exec {python} -m torch.distributed.run --nproc-per-node 4 one.py a\n")
     world.write("one.py", "import os, sys\nprint(os.environ['WORLD_SIZE'], sys.argv)\n")
-    done = world.rl("run", "--single", "--", "sh", "run.sh", timeout=120)
+    done = world.rl("run", "--single", "--", "sh", "run.sh")
     assert done.stdout == "1 ['one.py', 'a']\n", done.stderr
     assert "a launcher of 4 processes -> 1, a world of one   in the program" in done.stderr
 
@@ -253,7 +253,7 @@ def test_sync_alone_takes_the_workers_of_loaders_away_and_nothing_else(world):
         "    print({int(x) for x in DataLoader(Pids(), num_workers=2)} == {os.getpid()})\n"
         "    with mp.Pool(1) as pool: print(pool.apply(os.getpid) == os.getpid())\n",
     )
-    done = world.rl("run", "--sync", "--", python, "p.py", timeout=120)
+    done = world.rl("run", "--sync", "--", python, "p.py")
     assert done.stdout == "True\nFalse\n", done.stderr
     assert "single: DataLoader with 2 workers -> this process, in turn   p.py:7" in done.stderr
 

@@ -168,7 +168,7 @@ def imported(
     env = {**surroundings(bench, variables), "OUT": str(out)}
     path = shutil.which(command[0], path=env["PATH"])
     assert path
-    subprocess.run([path, *command[1:]], cwd=project, env=env, capture_output=True, timeout=60)
+    subprocess.run([path, *command[1:]], cwd=project, env=env, capture_output=True, timeout=300)
     return os.path.normpath(project / out.read_text()) if out.exists() else ""
 
 

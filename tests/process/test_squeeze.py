@@ -66,7 +66,7 @@ def test_the_prompt_of_a_shell_says_its_limits_and_its_own_files_are_read(
         at = terminal.wait(rf"limit: {disk}\r", after=at)
         terminal.wait(rf"(?<!\] )\[{disk}\] mine> ", after=at)
         terminal.type("exit\r")
-        assert terminal.process.wait(20) == 0
+        assert terminal.process.wait(300) == 0
     finally:
         terminal.close()
     assert left_behind(world) == []
@@ -86,7 +86,7 @@ def test_ctrl_c_twice_at_the_prompt_does_not_end_the_shell(world: World, disk: s
             at = terminal.wait("mine> ", after=at)
         terminal.type("echo $((6 * 7)); exit 7\r")
         terminal.wait("42\r", after=at)
-        assert terminal.process.wait(20) == 7
+        assert terminal.process.wait(300) == 7
     finally:
         terminal.close()
 
@@ -99,7 +99,7 @@ def test_without_a_command_it_is_the_shell_of_the_person(world: World, disk: str
         terminal.type("echo shell $0\r")
         terminal.wait("shell /bin/sh\r")
         terminal.type("exit\r")
-        terminal.process.wait(20)
+        terminal.process.wait(300)
     finally:
         terminal.close()
 
@@ -123,7 +123,7 @@ def continue_the_job(terminal: Terminal, at: int) -> None:
     terminal.wait("again\r\nagain", after=at)
     terminal.type("\x04")
     terminal.type("exit\r")
-    assert terminal.process.wait(20) == 0
+    assert terminal.process.wait(300) == 0
 
 
 def test_jobs_of_the_shell_can_be_stopped_and_continued(world: World, disk: str):
@@ -158,7 +158,7 @@ def test_nothing_is_left_when_rl_is_killed(world: World, disk: str):
     assert process.stdout.readline() == b"runs\n"
     assert left_behind(world) != []
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     guard_has_ended(process)
     assert left_behind(world) == []
 
@@ -173,7 +173,7 @@ def test_what_nobody_was_left_to_take_away_is_taken_away_by_the_next_rl(world: W
     assert process.stdout is not None
     assert process.stdout.readline() == b"runs\n"
     kill_at_once(process.pid)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     assert left_behind(world) != []
     assert kept.read_text() == "as it was"
     world.rl("--", "true")
@@ -196,7 +196,7 @@ def test_what_a_killed_rl_is_known_to_have_left_is_forgotten_when_its_guard_did_
     assert process.stdout.readline() == b"runs\n"
     assert len(noted(world)) == 1
     process.kill()
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     guard_has_ended(process)
     assert noted(world) == []
 
@@ -208,7 +208,7 @@ def guard_has_ended(process: subprocess.Popen[bytes]) -> None:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             if int(fields[3]) == process.pid:
                 file = os.pidfd_open(int(entry.name))
-                assert select.select([file], [], [], 20)[0]
+                assert select.select([file], [], [], 300)[0]
                 os.close(file)
         except (OSError, ValueError, IndexError):
             continue
@@ -243,7 +243,7 @@ def test_so_much_memory_is_really_held_by_what_the_kernel_ends_first(world: Worl
     assert resident(pid) >= 200 * MB
     assert Path(f"/proc/{pid}/oom_score_adj").read_text() == "1000\n"
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=300)
     assert json.loads(out) == {
         "schema": "relaunch/squeeze/1", "event": "released", "why": "interrupted",
     }  # fmt: skip
@@ -256,7 +256,7 @@ def test_it_holds_until_only_so_much_is_left(world: World):
     process, held = holding(world, "--leave", str(leave))
     assert near_enough(held["free"], leave)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -264,16 +264,16 @@ def test_the_memory_is_free_again_when_rl_is_killed(world: World, how: int):
     process, _ = holding(world, "--memory", "64M")
     ballast = os.pidfd_open(ballast_of(process))
     process.send_signal(how)
-    assert select.select([ballast], [], [], 20)[0]
+    assert select.select([ballast], [], [], 300)[0]
     os.close(ballast)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     assert process.returncode == -how
 
 
 def test_ballast_that_the_kernel_takes_away_is_told_of(world: World):
     process, _ = holding(world, "--memory", "64M")
     os.kill(ballast_of(process), signal.SIGKILL)  # as the kernel does when memory runs out
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=300)
     assert (process.returncode, json.loads(out)["why"]) == (1, "lost")
 
 
@@ -284,7 +284,7 @@ def test_on_a_terminal_it_shows_how_far_it_is_and_ctrl_c_lets_go(world: World):
         terminal.wait(r"rl: Holding 600 MB of memory, [\d.]+ GB left available. Ctrl-C releases it")
         terminal.type("\x03")
         terminal.wait("rl: Released")
-        assert terminal.process.wait(20) == 0
+        assert terminal.process.wait(300) == 0
     finally:
         terminal.close()
 
@@ -327,7 +327,7 @@ def test_a_shell_outlives_what_reaches_its_limit_and_is_limited_still(
             at = terminal.wait(r"150M:137\r", after=at)
         terminal.type("exit 0\r")
         terminal.wait(r"rl: memory: [\d.]+ MB at most, with the files it mapped", after=at)
-        assert terminal.process.wait(20) == 0
+        assert terminal.process.wait(300) == 0
     finally:
         terminal.close()
 

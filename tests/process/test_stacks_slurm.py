@@ -39,7 +39,7 @@ def stuck(slurm_alone: World, cluster: Cluster):
     cluster.until(lambda: all((slurm.project / f"there-{n}").exists() for n in range(8)))
     yield slurm, job
     running.terminate()
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
 
 
 def test_the_odd_rank_of_eight_on_two_nodes_is_named(stuck: tuple[World, str]):
@@ -96,7 +96,7 @@ def test_a_node_that_is_lost_while_it_is_asked_is_named_and_nobody_is_left_there
     assert asked
     cluster.lose(lost)
     try:
-        shown, said = asking.communicate(timeout=60)
+        shown, said = asking.communicate(timeout=300)
         assert asking.returncode == 0, said
         assert f"rl: {lost}: no answer within ".encode() in said
         assert b"all_reduce" in shown
@@ -128,7 +128,7 @@ def test_the_nodes_of_all_components_of_a_job_are_read(slurm: World, cluster: Cl
         assert len({one["node"] for one in ranks}) == 3
     finally:
         running.terminate()
-        running.communicate(timeout=60)
+        running.communicate(timeout=300)
 
 
 def submitted(world: World, cluster: Cluster, *words: str, ranks: int, srun: str = "srun") -> str:

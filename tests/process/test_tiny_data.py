@@ -323,7 +323,7 @@ def limited(world: World, *words: str, files: int = 0, memory: int = 0):
     return subprocess.run(
         [sys.executable, "-m", "relaunch", "tiny", "data", *words],
         cwd=world.project, env=world.env, capture_output=True, text=True, preexec_fn=limit,
-        timeout=60,
+        timeout=300,
     )  # fmt: skip
 
 

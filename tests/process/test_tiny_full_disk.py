@@ -36,7 +36,7 @@ def fill(disk: Path) -> None:
 
 def has_no_room(world: World, disk: Path, *words: str) -> None:
     """Run it into the full disk: one line, and nothing half done."""
-    done = world.rl("tiny", *words, timeout=200)
+    done = world.rl("tiny", *words)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert done.stderr.startswith(f"rl: {disk}/new")
     assert "could not be written" in done.stderr

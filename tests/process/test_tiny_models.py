@@ -28,7 +28,7 @@ SAMPLE = [
 def ask(word: str, request: dict[str, object]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [python_with_transformers(), start.__file__, word], input=json.dumps(request), text=True,
-        capture_output=True, timeout=200,
+        capture_output=True, timeout=300,
     )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def make_tiny(folder: Path) -> None:
     for name, words in made.items():
         done = world.rl(
             "tiny", "model", *words, "-o", name, "--python", python,
-            env={"HF_HUB_CACHE": str(big.parents[2])}, timeout=200,
+            env={"HF_HUB_CACHE": str(big.parents[2])}, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         said[name] = done.stdout
@@ -201,7 +201,7 @@ def test_a_trained_tokenizer_of_each_kind_gives_texts_back_as_before(world: Worl
     python = python_with_transformers()
     world.write("big/.keep", "")
     big, sample = world.project / "big/tokenizer.json", world.write("sample.txt", "x = parse(args)")
-    subprocess.run([python, "-c", TRAIN, argument_text(), kind, str(big)], check=True, timeout=100)
+    subprocess.run([python, "-c", TRAIN, argument_text(), kind, str(big)], check=True, timeout=300)
     checked = ("--python", python, "--json")
     done = world.rl("tiny", "tokenizer", "big", "--vocab", "350", "-o", "small", *checked)
     assert done.returncode == 0, done.stderr + done.stdout
@@ -234,7 +234,7 @@ def test_a_model_that_stays_over_a_megabyte_is_told_with_what_is_big(world: Worl
 def test_what_a_tiny_model_refuses_to_do_is_told_and_not_a_success(world: World):
     world.write("big/config.json", '{"model_type": "llama", "attention_dropout": 2.0}')
     python = python_with_transformers()
-    done = world.rl("tiny", "model", "big", "-o", "out", "--python", python, timeout=200)
+    done = world.rl("tiny", "model", "big", "-o", "out", "--python", python)
     assert done.returncode == 1, done.stderr
     assert "refused  backward: RuntimeError: dropout probability" in done.stdout
     assert "checked  forward, generate, save and load" in done.stdout
@@ -244,7 +244,7 @@ def test_what_a_tiny_model_refuses_to_do_is_told_and_not_a_success(world: World)
 def test_a_configuration_that_no_numbers_help_is_one_line_and_leaves_nothing(world: World):
     world.write("big/config.json", '{"model_type": "llama", "hidden_act": "nonsense"}')
     python = python_with_transformers()
-    done = world.rl("tiny", "model", "big", "-o", "out", "--python", python, timeout=200)
+    done = world.rl("tiny", "model", "big", "-o", "out", "--python", python)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("rl: LlamaForCausalLM cannot be made tiny: meta: KeyError: ")
     assert len(done.stderr.splitlines()) == 1

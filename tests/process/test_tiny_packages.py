@@ -136,7 +136,7 @@ def make_all(root: Path) -> None:
     world = World(root)
     for kind, folder in real.items():
         words = ("--python", python, "--vocab", "500")
-        made = world.rl("tiny", "model", str(folder), "-o", f"tiny-{kind}", *words, timeout=200)
+        made = world.rl("tiny", "model", str(folder), "-o", f"tiny-{kind}", *words)
         assert made.returncode == 0, made.stderr + made.stdout
         assert f"{kind}, " in made.stdout
     pairs = {

@@ -158,7 +158,7 @@ UNDER_GDB = ["gdb", "-q", "-batch", "-nx", "-ex", "set debuginfod enabled off", 
 def test_a_sentinel_in_a_real_core_is_told_with_the_address_that_it_had(world: World):
     needs("gdb")
     done = subprocess.run([*UNDER_GDB, sys.executable, "-S", "-c", HOLDS], cwd=world.project,
-                          env=world.env, capture_output=True, text=True, timeout=100)  # fmt: skip
+                          env=world.env, capture_output=True, text=True, timeout=300)  # fmt: skip
     core = world.project / "core.bin"
     assert core.exists(), done.stdout + done.stderr
     address = re.findall(r"^0x[0-9a-f]+$", done.stdout, re.M)[0]

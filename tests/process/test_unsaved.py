@@ -14,7 +14,7 @@ from tests.needs import needs
 from relaunch.trial.place.editors.nano import names_shown_modified
 from relaunch.trial.place.unsaved import Unsaved, still_unsaved, unsaved_buffers
 
-DEADLINE_S = 10.0
+DEADLINE_S = 300.0
 
 
 def wait_for(what: Callable[[], bool], why: str) -> None:

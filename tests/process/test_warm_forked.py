@@ -128,7 +128,7 @@ def test_it_goes_on_behind_a_loader_with_workers(warm):
         done = warm.rl("warm", "--at", "train.py:19", "--", python, "train.py")
         cold = subprocess.run(
             [python, "train.py"], cwd=warm.project, env=warm.env, capture_output=True, text=True,
-            check=True, timeout=100,
+            check=True, timeout=300,
         )  # fmt: skip
         assert done.stdout == cold.stdout
         return done.stderr

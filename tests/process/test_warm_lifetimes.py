@@ -187,7 +187,7 @@ def test_another_container_has_snapshots_of_its_own(warm, space):
     words = ["-m", "relaunch", "warm", "--", sys.executable, "train.py"]
     done = subprocess.run(
         [*apart, sys.executable, *words], cwd=warm.project, env=warm.env,
-        input="", capture_output=True, text=True, timeout=60, check=False,
+        input="", capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert "rl: cold: " in done.stderr
     assert told(done) == told(plain(warm))
@@ -198,7 +198,11 @@ def test_another_container_has_snapshots_of_its_own(warm, space):
 def _as_somebody(*words):
     somebody = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
     return subprocess.run(
-        [*somebody, sys.executable, *words], capture_output=True, text=True, timeout=60, check=False
+        [*somebody, sys.executable, *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
 
 
@@ -264,7 +268,7 @@ class Machine:
         return subprocess.run(
             ["nsenter", "-m", f"-t{self.space.pid}", f"--wd={self.world.project}", *rl],
             env=self.world.env,
-            input="", capture_output=True, text=True, timeout=60, check=False,
+            input="", capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
 
     def first(self):
@@ -350,7 +354,7 @@ class Somebody:
         somebody = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "env"]
         return subprocess.run(
             [*somebody, self.python, *words], cwd=self.world.project, env=self.world.env,
-            input="", capture_output=True, text=True, timeout=60, check=False,
+            input="", capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
 
     def warm(self, *words):

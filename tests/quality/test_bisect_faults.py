@@ -68,7 +68,7 @@ def run_for(world: World, words: list[str], seconds: float, how: int) -> tuple[b
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(how)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=300)
     was_stopped = process.returncode in (-signal.SIGKILL, -signal.SIGINT, 130)
     # Exit 1: Python was still about to begin, and had not come to us.
     was_stopped |= process.returncode == 1 and b"KeyboardInterrupt" in err

@@ -69,7 +69,7 @@ class Failed:
         """Run it; returns exit code and streams."""
         env = self.env([str(self.project)]) if kept else ENV
         done = subprocess.run(
-            [python, *argv], cwd=self.project, env=env, capture_output=True, timeout=120
+            [python, *argv], cwd=self.project, env=env, capture_output=True, timeout=300
         )
         return done.returncode, done.stdout, done.stderr
 
@@ -105,7 +105,7 @@ def run_with_torch(python: str, failed: list[Failed]) -> list[int]:
     env = failed[0].env([str(one.project) for one in failed])
     done = subprocess.run(
         [python, "-c", DRIVER, json.dumps(jobs)],
-        env=env, capture_output=True, text=True, timeout=200,
+        env=env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.stderr == ""
     return [int(word) for word in done.stdout.split()]

@@ -31,7 +31,7 @@ def tried(python: str, which: str, folder: Path) -> dict[str, tuple[str, str, li
     env = {**ENV, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(
         [python, "kinds.py", str(trial / "capture"), which],
-        cwd=project, env=env, capture_output=True, text=True, timeout=120,
+        cwd=project, env=env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.stderr == ""
     assert "not kept" not in done.stdout

@@ -25,7 +25,7 @@ def models(world):
     return world
 
 
-def look(world, *words, timeout=240):
+def look(world, *words, timeout=300):
     done = world.rl("shapes", "--json", *words, timeout=timeout)
     start = done.stdout.index("{\n")
     files = json.loads(done.stdout[start:])["files"]
@@ -34,7 +34,7 @@ def look(world, *words, timeout=240):
 
 def test_names_hold_in_a_run_in_which_every_size_is_another(models):
     python = python_with_torch()
-    plain = models.shell(f"{python} train.py {ALIKE}", timeout=240)
+    plain = models.shell(f"{python} train.py {ALIKE}")
     assert plain.returncode == 0, plain.stderr
     words = ("--line-length", "140", "models.py")
     also = ("--also", f"{python} train.py {BATCH}")

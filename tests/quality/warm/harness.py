@@ -41,7 +41,7 @@ from relaunch.inside.warm.shot import FOR_RUNNER
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 RUNNER = Path(wire.__file__).parent / "main.py"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """After this a warm run hangs."""
 CPU_S = 1
 """A cold run that works longer than this is endless: the edit made it so."""

@@ -72,7 +72,7 @@ def test_lines_of_threads_stay_whole_and_have_their_rank():
         here.rank = rank
         for part in ("a", "b", "c\n", "d"):
             stream.write(f"{rank}{part}")
-            both.wait(10)
+            both.wait(300)
 
     threads = [threading.Thread(target=speak, args=(rank,)) for rank in range(2)]
     for thread in threads:

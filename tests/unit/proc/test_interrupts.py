@@ -50,7 +50,7 @@ class PressedMeanwhile:
 
 def test_one_that_comes_just_before_the_wait_ends_the_wait() -> None:
     with Interrupts() as interrupts:
-        ready, _, _ = select.select([interrupts], [], [PressedMeanwhile()], 10)
+        ready, _, _ = select.select([interrupts], [], [PressedMeanwhile()], 300)
         assert ready == [interrupts]
         assert interrupts.came
 

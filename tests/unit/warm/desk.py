@@ -10,7 +10,7 @@ from typing import Any
 from relaunch.inside.warm.peers import Peer
 from relaunch.inside.warm.switchboard import Switchboard
 
-PATIENCE_S = 20.0
+PATIENCE_S = 300.0
 
 
 class Desk:

@@ -97,7 +97,7 @@ class Program:
                 stdout=out,
                 stderr=err,
                 pass_fds=[go, tell],
-                timeout=100,
+                timeout=300,
                 check=False,
             )
         os.close(go)

@@ -59,7 +59,7 @@ def read():
 def told(python: str, script: str) -> Any:
     """Run a script that prints JSON."""
     done = subprocess.run(
-        [python, "-c", PRELUDE + script], capture_output=True, text=True, timeout=60, check=False
+        [python, "-c", PRELUDE + script], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)

@@ -300,7 +300,7 @@ f(0)
 
 
 def _run(argv: list[str], cwd: Path) -> tuple[int, str, str]:
-    done = subprocess.run(argv, cwd=cwd, env=ENV, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, cwd=cwd, env=ENV, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -21,7 +21,7 @@ from relaunch.inside.warm import begin, compare, ladder, machine, where, wire, w
 
 PACKAGE = Path(begin.__file__).parent
 PYTHON = os.environ.get("RELAUNCH_WARM_PYTHON", sys.executable)
-PATIENCE_S = 20.0
+PATIENCE_S = 300.0
 
 ACTOR = '''
 """Plays a program: has a host, runs, and leaves snapshots that go on when they are told to."""
@@ -118,7 +118,7 @@ def spin(bytes_of):
     """Clear the flags, and come back when somebody has set them."""
     for number in (0, 1, 5000):
         bytes_of.clear(number)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 300
     while not all(bytes_of.flag(number).value for number in (0, 1, 5000)):
         if time.monotonic() > until:
             return "never"

@@ -114,7 +114,7 @@ USES = {
             workers = [multiprocessing.Process(target=work, args=(n,)) for n in range(3)]
             for worker in workers:
                 worker.start()
-            found = sorted(queue.get(timeout=20) for _ in workers)
+            found = sorted(queue.get(timeout=300) for _ in workers)
             for worker in workers:
                 worker.join()
             return workers, found

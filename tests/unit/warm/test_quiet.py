@@ -88,7 +88,7 @@ def run(python: str, script: str, *words: str) -> None:
     subprocess.run(
         [PYTHONS[python], "-X", "dev", "-c", script, str(Path(warm.__file__).parents[1]), *words],
         check=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, "PYTHONMALLOC": "debug"},
     )
 

@@ -11,7 +11,7 @@ import pytest
 from tests.needs import PYTHONS
 from tests.unit.warm.test_host import PACKAGE, Stage
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 DEEP = """\
 import gc, time
