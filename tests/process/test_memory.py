@@ -20,8 +20,9 @@ from tests.conftest import World
 from tests.needs import python_with_torch
 from tests.people import person, plain, root
 from tests.shells import Terminal
-from tests.supervising import kill_at_once
+from tests.supervising import kill_at_once, wait_until
 
+from relaunch.inside.limited import STACKS
 from relaunch.look.tree import PAGE
 from relaunch.trial.place.memory import groups, halt
 from relaunch.trial.place.memory.freezing import FreezingGroup
@@ -583,15 +584,25 @@ NO_LOG = {"RELAUNCH_WITHOUT": "kmsg"}
 
 
 def in_group(
-    world: World, folder: Path, *words: str, env: Mapping[str, str] = MappingProxyType({})
+    world: World,
+    folder: Path,
+    *words: str,
+    env: Mapping[str, str] = MappingProxyType({}),
+    input: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Run rl in a memory group, as in a container."""
     line = 'echo 0 > "$0/cgroup.procs"; exec "$@"'
     return subprocess.run(
         ["sh", "-c", line, str(folder), *RL, *words],
         cwd=world.project, env={**world.env, **env}, capture_output=True, text=True, check=False,
-        timeout=300, stdin=subprocess.DEVNULL,
+        timeout=300, input=input,
     )  # fmt: skip
+
+
+def was_asked(world: World) -> bool:
+    """Tell whether the program has written where it is, to the outermost frame."""
+    written = (world.journal / "trials" / "1" / "memory").glob(f"*{STACKS}")
+    return any(one.read_bytes().endswith(b" in <module>\n") for one in written)
 
 
 def kernel_tells() -> None:
@@ -630,17 +641,31 @@ def test_a_kill_by_a_person_is_not_the_kernels(world):
     assert "kernel" not in done.stderr, done.stderr
 
 
+# The last line is one in which it comes near, waits until it was seen, and goes over.
+IN_TWO_STEPS = """\
+def load_rows(count):
+    # Near its limit, and over it.
+
+    return [b"x" * (60 << 20), input(), b"x" * (count << 20)]
+"""
+
+
 def test_where_a_killed_program_was_is_said_when_somebody_was_beside_it(world):
     program(world)
+    world.write("loader.py", IN_TWO_STEPS)
     with plain_group(100 * MB) as folder:
-        done = in_group(world, folder, "--watch", "--", sys.executable, "train.py")
-        alone = in_group(world, folder, "--", sys.executable, "train.py")
-    assert done.returncode == alone.returncode == -signal.SIGKILL
-    assert f"Last seen at {AT}" in done.stderr, done.stderr
+        enter = ["sh", "-c", 'echo 0 > "$0/cgroup.procs"; exec "$@"', str(folder)]
+        words = [*enter, *RL, "--watch", "--", sys.executable, "train.py"]
+        with world.start(words, stdin=subprocess.PIPE) as process:
+            wait_until(lambda: was_asked(world) or process.poll() is not None)
+            told = process.communicate(b"go\n", timeout=300)[1].decode()
+        alone = in_group(world, folder, "--", sys.executable, "train.py", input="go\n")
+    assert process.returncode == alone.returncode == -signal.SIGKILL
+    assert f"Last seen at {AT}" in told, told
     assert (reached(world)["at"], reached(world, "1.2")["at"]) == (AT, "")
     hint = "rl: where it was, nobody saw; to stop it before that: rl --memory 100M -- CMD\n"
     assert hint in alone.stderr, alone.stderr
-    assert hint not in done.stderr
+    assert hint not in told
     first, second = (end_of(world, one)["signature"]["digest"] for one in ("1", "1.2"))
     assert first == second  # whoever looks, it is the same failure
     assert not (world.journal / "trials/1/memory").exists()
