@@ -387,6 +387,9 @@ def test_a_journal_that_cannot_be_written_can_still_be_read(train):
             if path.stat().st_mode & 0o055 != 0o055 and str(path).startswith("/tmp/"):
                 path.chmod(path.stat().st_mode | 0o055)
         subprocess.run(["chmod", "-R", "a+rX", train.journal], check=True)
+        config = train.home / ".config/relaunch/config.toml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(f"[trust]\nfolders = ['{train.project}']\n")
     else:
         words = []
         subprocess.run(["chmod", "-R", "a-w", train.journal], check=True)
