@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from relaunch.journal.home import Home, find_home
 from relaunch.proc.capture import capture
+from relaunch.proc.git import git_env
 from relaunch.record import Record
 
 _TAKEN = 32 << 20
@@ -70,7 +71,7 @@ def _ladder(name: str, *rungs: Rung) -> Ladder:
 
 
 def _code(home: Home, env: Mapping[str, str], scratch: str) -> Ladder:
-    version = capture(["git", "--version"], env=env).text.split()[2:3]
+    version = capture(["git", "--version"], env=git_env(env)).text.split()[2:3]
     works = bool(version) and _git_keeps(env, scratch)
     named = f"git {version[0]}" if version else "git"
     inside = "run it inside a project" if home.too_wide else ""
@@ -94,13 +95,13 @@ def _code(home: Home, env: Mapping[str, str], scratch: str) -> Ladder:
 
 def _git_keeps(env: Mapping[str, str], scratch: str) -> bool:
     """Take a tiny snapshot with an index of its own and read it back."""
-    clean = {name: value for name, value in env.items() if not name.startswith("GIT_")}
+    clean = git_env(env)
     folder = os.path.join(scratch, "snapshot")
-    git = ["git", "-C", folder, "-c", "core.hooksPath=/dev/null"]
+    git = ["git", "-C", folder]
     os.mkdir(folder)
     with open(os.path.join(folder, "file"), "w", encoding="ascii") as file:
         file.write("seen\n")
-    capture([*git, "init", "-q"], env=clean)
+    capture([*git, "init", "-q", "--template="], env=clean)
     own = {**clean, "GIT_INDEX_FILE": os.path.join(scratch, "index")}
     capture([*git, "add", "-A"], env=own)
     tree = capture([*git, "write-tree"], env=own).text.strip()

@@ -9,6 +9,7 @@ import os
 
 from relaunch.errors import RelaunchError, UsageError
 from relaunch.proc.capture import capture, complaint
+from relaunch.proc.git import ALONE, git_env, with_settings, without_filters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,16 +22,6 @@ _KEPT = (
     "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
 )  # fmt: skip
 """The beginnings of git's variables that stay the user's; others would lead us elsewhere."""
-_ENV = {
-    "LC_ALL": "C",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "",  # older ones do not know GIT_NO_LAZY_FETCH
-    "GIT_LITERAL_PATHSPECS": "1",
-}
-_FIXED = ("--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-_AT_HOME = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 class Repository:
@@ -51,28 +42,47 @@ class Repository:
 
     def git(self, *args: str, data: bytes = b"") -> bytes:
         """Run git at the top and return its output; RelaunchError with git's own words."""
-        done = self.try_git(*args, data=data)
+        return self._told(self.try_git(*args, data=data), args[0])
+
+    def _told(self, done: Captured, verb: str) -> bytes:
         if done.code == 0:
             return done.out
         if b"promisor remote" in done.err or b"lazy fetching disabled" in done.err:
             raise RelaunchError(
-                f"git {args[0]} in {self.top}: objects are missing, this is a partial clone",
+                f"git {verb} in {self.top}: objects are missing, this is a partial clone",
                 hint="git fetch --refetch --no-filter",
             )
-        raise RelaunchError(f"git {args[0]} in {self.top}: {complaint(done)}")
+        raise RelaunchError(f"git {verb} in {self.top}: {complaint(done)}")
 
     def try_git(self, *args: str, data: bytes = b"", plain: bool = False) -> Captured:
         """Run git at the top; `plain` leaves out the settings of the user's home."""
         own = ("-c", "safe.directory=*") if plain else ()  # it was found safe when it was opened
-        return _git(self.top, *own, *args, data=data, env=_AT_HOME if plain else {})
+        return _git(self.top, *own, *args, data=data, env=ALONE if plain else {})
 
     def dirty(self) -> tuple[str, ...]:
         """List the tracked files with changes that are in no commit, relative to the top."""
-        out = self.git(
-            "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames",
-            "--ignore-submodules=none",
+        listed = _git(self.top, "config", "-z", "--show-scope", "--get-regexp", r"^filter\.").text
+        env = with_settings(git_env(kept=_KEPT), without_filters(listed))
+        done = _git(
+            self.top, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames",
+            "--ignore-submodules=dirty", env=env,
         )  # fmt: skip
-        return tuple(os.fsdecode(entry[3:]) for entry in out.split(b"\0") if entry)
+        entries = os.fsdecode(self._told(done, "status")).split("\0")
+        found = [entry[3:] for entry in entries if entry]
+        rest = (one for one in self._submodules() if one not in found)
+        return (*found, *(one for one in rest if self._is_dirty(one)))
+
+    def _is_dirty(self, submodule: str) -> bool:
+        """Ask a submodule itself: its own settings may name filters too."""
+        top = os.path.join(self.top, submodule)
+        is_there = os.path.lexists(os.path.join(top, ".git"))
+        return is_there and bool(Repository(top=top, common="").dirty())
+
+    def _submodules(self) -> list[str]:
+        if not os.path.exists(os.path.join(self.top, ".gitmodules")):
+            return []
+        entries = os.fsdecode(self.git("ls-files", "-s", "-z")).split("\0")
+        return [one.partition("\t")[2] for one in entries if one.startswith("160000 ")]
 
     def untracked(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return those of the files or folders in the work tree of which git tracks nothing.
@@ -139,17 +149,8 @@ def _not_opened(cwd: str, done: Captured) -> UsageError:
 def _git(
     folder: str, *args: str, data: bytes = b"", env: Mapping[str, str] | None = None
 ) -> Captured:
-    done = capture(
-        ("git", "-C", folder, *_FIXED, *args), env={**_user_env(), **_ENV, **(env or {})}, data=data
-    )
+    words = ("git", "-C", folder, "--no-pager", *args)
+    done = capture(words, env={**git_env(kept=_KEPT), **(env or {})}, data=data)
     if done.code == 127:
         raise UsageError("git cannot be started: no commits can be read", hint="rl doctor")
     return done
-
-
-def _user_env() -> dict[str, str]:
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith(_KEPT)
-    }

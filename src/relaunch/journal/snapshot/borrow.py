@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 
 from relaunch.journal.home import Home
-from relaunch.journal.snapshot.repository import clean_env
 from relaunch.proc.capture import Captured, capture
+from relaunch.proc.git import git_env
 from relaunch.textfile import read_if_there
 
 BASE = "refs/relaunch/base"
@@ -67,10 +67,10 @@ def pin(home: Home, commit: str) -> bool:
 
 
 def user_git(home: Home, *args: str) -> Captured:
-    """Run git on the user's own repository, with the user's hooks switched off."""
-    env = {**clean_env(), "GIT_DIR": home.git_dir, "GIT_WORK_TREE": home.project}
+    """Run git on the user's own repository, which starts no program that it names."""
+    env = {**git_env(alone=True), "GIT_DIR": home.git_dir, "GIT_WORK_TREE": home.project}
     env |= {"GIT_COMMITTER_NAME": "relaunch", "GIT_COMMITTER_EMAIL": "relaunch@localhost"}
-    return capture(("git", "-C", home.project, "-c", "core.hooksPath=/dev/null", *args), env=env)
+    return capture(("git", "-C", home.project, *args), env=env)
 
 
 def _ask_head(home: Home) -> str:
@@ -112,7 +112,7 @@ def settings_signature(home: Home, excludes: str) -> list[int]:
 def excludes_file(home: Home) -> str:
     """Return the excludes file of the user's own settings; empty if there is none."""
     keep = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in keep}
+    env = git_env(kept=keep)
     argv = ("git", "-C", home.project, "config", "--path", "core.excludesFile")
     done = capture(argv, env={**env, "GIT_DIR": home.git_dir})
     if not done.code:

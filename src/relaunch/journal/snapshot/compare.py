@@ -8,6 +8,7 @@ from relaunch.journal.home import Home
 from relaunch.journal.snapshot.code import Code, Root
 from relaunch.journal.snapshot.repository import Repository
 from relaunch.journal.snapshot.restore import borrowed_by, relocated
+from relaunch.proc.git import NO_DRIVERS
 
 
 def diff_text(home: Home, a: Code, b: Code, *, stat: bool = False) -> str:
@@ -38,8 +39,8 @@ def _diff_root(home: Home, place: str, a: Root | None, b: Root | None, stat: boo
         # In our own folder, so that no attributes of the project are read.
         text = os.fsdecode(
             repo.must(
-                repo.path, "-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff",
-                "--no-textconv", "--ignore-submodules=all", "-M",
+                repo.path, "-c", "core.quotePath=false", "diff", *NO_DRIVERS, "--no-color",
+                "--ignore-submodules=all", "-M",
                 *(["--stat=100"] if stat else []),
                 f"--src-prefix=a/{place}", f"--dst-prefix=b/{place}",
                 *(tree or empty for tree in trees), borrow=list(dict.fromkeys(lean)),

@@ -12,7 +12,8 @@ import time
 from relaunch.errors import SnapshotError
 from relaunch.journal.store import write_file
 from relaunch.proc.capture import capture, complaint
-from relaunch.textfile import make_own_folder
+from relaunch.proc.git import git_env
+from relaunch.textfile import make_own_folder, read_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,16 +76,6 @@ SKIPPED_OUTSIDE_GIT = (
     ".ruff_cache",
     ".ipynb_checkpoints",
 )
-_ENV = {
-    "LC_ALL": "C",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_LITERAL_PATHSPECS": "1",
-}
 
 
 class Repository:
@@ -94,6 +85,7 @@ class Repository:
         """Use `<journal>/git`; nothing is written before `ensure`."""
         self.path = os.path.join(journal, "git-sha256" if sha256 else "git")
         self.sha256 = sha256
+        self._is_checked = False
         self.objects = os.path.join(self.path, "objects")
         self.outside_git = os.path.join(self.path, "info", "outside-git")
 
@@ -113,13 +105,36 @@ class Repository:
         os.makedirs(self.path, mode=0o700, exist_ok=True)
         for folder in ("objects/info", "objects/pack", "refs", "info", "roots"):
             os.makedirs(os.path.join(self.path, folder), mode=0o700, exist_ok=True)
-        config = _CONFIG.format(version=int(self.sha256)) + (_SHA256 if self.sha256 else "")
         outside = "*.py[co]\n" + "".join(f"{name}/\n" for name in SKIPPED_OUTSIDE_GIT)
-        self._put("config", config)
+        for name, text in self._deciding.items():
+            self._put(name, text)
         self._put("HEAD", "ref: refs/heads/none\n")
-        self._put("info/attributes", _ATTRIBUTES)
         self._put("info/exclude", NOISE)
         self._put("info/outside-git", outside)  # last: its presence says all is there
+
+    @property
+    def _deciding(self) -> dict[str, str]:
+        """Return the files that say what git does here."""
+        config = _CONFIG.format(version=int(self.sha256)) + (_SHA256 if self.sha256 else "")
+        return {"config": config, "info/attributes": _ATTRIBUTES}
+
+    def _check(self) -> None:
+        """Undo what somebody wrote into the settings, or to have others read in their place.
+
+        Programs that rl ran could write there, and git would start what is named.
+        """
+        if self._is_checked or not os.path.isdir(self.path):
+            return
+        try:
+            for name, text in self._deciding.items():
+                path = os.path.join(self.path, name)
+                if os.path.islink(path) or read_if_there(path) != text:
+                    self._put(name, text)
+            if os.path.lexists(common := os.path.join(self.path, "commondir")):
+                os.unlink(common)
+        except OSError as error:
+            raise SnapshotError(f"cannot write {self.path}: {error.strerror}") from None
+        self._is_checked = True
 
     def _put(self, name: str, text: str) -> None:
         write_file(os.path.join(self.path, name), text.encode())
@@ -133,7 +148,8 @@ class Repository:
         data: bytes = b"",
     ) -> Captured:
         """Run git on the work tree `top`; `borrow` lists object folders that may be read too."""
-        env = {**clean_env(), "GIT_DIR": self.path, "GIT_WORK_TREE": top}
+        self._check()
+        env = {**git_env(alone=True), "GIT_DIR": self.path, "GIT_WORK_TREE": top}
         env["GIT_OBJECT_DIRECTORY"] = self.objects
         if index:
             env["GIT_INDEX_FILE"] = index
@@ -188,13 +204,6 @@ class Repository:
 def reflog_line(tree: str) -> str:
     """Return the line that keeps a tree."""
     return f"{'0' * len(tree)} {tree} {_WHO} {int(time.time())} +0000\tsnapshot\n"
-
-
-def clean_env() -> dict[str, str]:
-    """Return the environment without the user's git variables and git's own settings files."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    env.update(_ENV)
-    return env
 
 
 def _append(path: str, line: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from relaunch.history.line import message
 from relaunch.history.links import links, remote_of
 from relaunch.history.releases import releases
+from relaunch.proc.git import NO_DRIVERS
 from relaunch.record import Record
 from relaunch.session.bisect.hunt import told
 
@@ -77,12 +78,14 @@ def _author(repo: Repository, commit: Commit) -> str:
 
 
 def _changed(repo: Repository, parent: str, commit: str) -> list[str]:
-    out = repo.try_git("diff", "--name-only", "--no-renames", "-z", parent, commit, "--")
+    out = repo.try_git(
+        "diff", *NO_DRIVERS, "--name-only", "--no-renames", "-z", parent, commit, "--"
+    )
     return [name for name in out.text.split("\0") if name]
 
 
 def _diff(repo: Repository, parent: str, commit: str, names: Sequence[str]) -> list[str]:
     """Return the change of these files; all of it if none are named."""
-    plain = ("diff", "--no-color", "--no-ext-diff", "--unified=2", parent, commit, "--")
+    plain = ("diff", *NO_DRIVERS, "--no-color", "--unified=2", parent, commit, "--")
     out = repo.try_git(*plain, *names)
     return out.text.splitlines() if not out.code else []

@@ -10,6 +10,7 @@ from relaunch.desk.doctor import Ladder, Rung
 from relaunch.errors import PlaceError
 from relaunch.journal.home import find_home
 from relaunch.proc.capture import capture
+from relaunch.proc.git import git_env
 from relaunch.trial.place.checkout import open_checkout
 from relaunch.trial.place.environment import Environments
 from relaunch.trial.place.installer import ways
@@ -67,14 +68,18 @@ def _commits(git_dir: str, env: Mapping[str, str], scratch: str) -> Ladder:
 
 def _try_checkout(env: Mapping[str, str], scratch: str) -> str:
     """Commit a file in a tiny repository and check it out beside it; returns what went wrong."""
-    clean = {name: value for name, value in env.items() if not name.startswith("GIT_")}
+    clean = git_env(env)
     top = os.path.join(scratch, "repository")
     os.mkdir(top)
     with open(os.path.join(top, "file"), "w", encoding="ascii") as file:
         file.write("seen\n")
-    git = ["git", "-C", top, "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false"]
+    git = ["git", "-C", top]
     who = ["-c", "user.name=rl", "-c", "user.email=rl@localhost"]
-    for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "seen"]):
+    for words in (
+        ["init", "-q", "--template="],
+        ["add", "-A"],
+        [*who, "commit", "-q", "-m", "seen"],
+    ):
         done = capture([*git, *words], env=clean)
         if done.code:
             said = os.fsdecode(done.err).strip().splitlines()

@@ -7,6 +7,7 @@ import shutil
 
 from relaunch.errors import PlaceError
 from relaunch.proc.capture import capture
+from relaunch.proc.git import git_env
 from relaunch.trial.place.hold import Lock
 from relaunch.trial.place.sets import (
     BASE,
@@ -230,6 +231,6 @@ def own_folder(root: str, folder: str) -> None:
 
 def tracked_by_git(project: str, link: str) -> bool:
     """Tell whether git tracks the link's path as a file or folder, which a link would replace."""
-    listed = capture(("git", "-C", project, "ls-files", "-s", "--", link))
+    listed = capture(("git", "-C", project, "ls-files", "-s", "--", link), env=git_env())
     lines = [line for line in listed.text.splitlines() if line]
     return listed.code == 0 and any(not line.startswith("120000") for line in lines)

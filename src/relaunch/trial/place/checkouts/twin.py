@@ -27,7 +27,7 @@ from relaunch.trial.place.checkouts.clean import (
     put,
     remove_all,
 )
-from relaunch.trial.place.checkouts.gitcall import OURS_ALONE, ask, must
+from relaunch.trial.place.checkouts.gitcall import ask, must
 from relaunch.trial.place.checkouts.index import Index, written_otherwise
 from relaunch.trial.place.checkouts.lender import submodule_lenders
 from relaunch.trial.place.checkouts.pointers import fill, pointer_in
@@ -75,7 +75,8 @@ class Twin:
 
     def has(self, commit: str) -> bool:
         """Tell whether the user has a commit."""
-        return not ask("cat-file", "-e", f"{commit}^{{commit}}", env=self._env(self._kept)).code
+        words = ("cat-file", "-e", f"{commit}^{{commit}}")
+        return not ask(*words, env=self._env(self._kept), alone=True).code
 
     def tree_of(self, commit: str) -> str:
         """Return the id of a commit's tree."""
@@ -158,7 +159,7 @@ class Twin:
 
     def _env(self, index: str) -> dict[str, str]:
         place = {"GIT_DIR": self._git_dir, "GIT_WORK_TREE": os.fsdecode(self.work)}
-        return {**OURS_ALONE, **place, "GIT_INDEX_FILE": index}
+        return {**place, "GIT_INDEX_FILE": index}
 
     # large files
 
@@ -216,7 +217,7 @@ class Twin:
 
     def _submodule_names(self, commit: str) -> dict[str, str]:
         words = ("config", "-z", "--blob", f"{commit}:.gitmodules", "--get-regexp", r"\.path$")
-        told = ask(*words, env=self._env(self._kept)).text.split("\0")
+        told = ask(*words, env=self._env(self._kept), alone=True).text.split("\0")
         named = (one.partition("\n") for one in told)
         return {
             path: name.removeprefix("submodule.").removesuffix(".path") for name, _, path in named
