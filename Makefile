@@ -6,8 +6,8 @@ unexport PYTHONPATH
 unexport VIRTUAL_ENV
 
 PYTHON ?= python3
-# A third of what tests do is to wait.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 3 / 2)
+# Half of what tests do is to wait.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 2)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

@@ -443,10 +443,12 @@ def test_a_module_that_is_imported_by_its_name_counts(warm):
 
 def test_a_generator_without_a_seed_draws_anew_and_one_with_a_seed_goes_on(warm):
     lines = ["import random", "one, two = random.Random(), random.Random(5)", "time.sleep(0.3)"]
-    edit(warm, *lines, "print(one.random())", "print(two.random())")
-    first(warm, "--at", "train.py:8")
-    runs = [warm.rl("warm") for _ in range(2)]
-    assert all("rl: resumed at train.py:8 " in run.stderr for run in runs)
+    runs = []
+    for number in range(3):
+        edit(warm, *lines, f"number = {number}", "print(one.random())", "print(two.random())")
+        runs.append(warm.rl("warm") if runs else first(warm, "--at", "train.py:8"))
+    for run in (runs := runs[1:]):
+        assert "rl: resumed at train.py:8 " in run.stderr, run.stderr
     drawn = [run.stdout.splitlines()[1:] for run in runs]
     assert drawn[0][0] != drawn[1][0]
     assert drawn[0][1] == drawn[1][1] == plain(warm).stdout.splitlines()[2]
