@@ -553,6 +553,64 @@ def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(plain):
     assert (folder / "y").read_text() == "y\n"
 
 
+def test_what_another_program_changed_meanwhile_is_kept_beside(person):
+    folder = checkpoints(person)
+    line = "echo program > ckpt/log.txt; rm ckpt/tool; echo new > ckpt/new; echo ready; read go"
+    words = person.words("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line)
+    process = person.world.start(words, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    for name in ("log.txt", "tool"):
+        (folder / name).write_text("other")
+    _, err = process.communicate(b"go\n", timeout=30)
+    said = b"rl: another program was at work there: "
+    assert said + b"log.txt is the other program's, log.txt.kept this one's" in err
+    assert said + b"tool was not deleted" in err
+    found = [(folder / f"log.txt{end}").read_text() for end in ("", ".kept")]
+    assert found == ["other", "program\n"]
+    assert ((folder / "tool").read_text(), (folder / "new").read_text()) == ("other", "new\n")
+
+
+def test_two_runs_at_once_are_both_kept(person):
+    folder = checkpoints(person)
+    line = "echo $$ > ckpt/log.txt; echo $$; read go"
+    words = person.words("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line)
+    runs = [person.world.start(words, stdin=subprocess.PIPE) for _ in range(2)]
+    wrote = set()
+    for process in runs:
+        assert process.stdout is not None
+        wrote.add(process.stdout.readline().decode())
+    for process in runs:
+        process.communicate(b"go\n", timeout=30)
+    assert {(folder / name).read_text() for name in ("log.txt", "log.txt.kept")} == wrote
+
+
+def test_searches_with_several_runs_at_once_leave_the_folder_as_it_was(person):
+    folder = checkpoints(person)
+    before = image(folder)
+    line = "echo $$ > ckpt/log.txt; rm ckpt/notes; head -c 2500000 /dev/zero > ckpt/model.pt"
+    words = ("grow", "-j", "4", "--disk", "ckpt=1M..4M", "--step", "1M")
+    done = person.rl(*words, "--", "sh", "-c", line)
+    assert "passes" in done.stdout, done.stderr
+    assert image(folder) == before
+
+
+def test_a_mount_below_that_is_kept_stays_on_its_own_file_system(root):
+    needs("unshare")
+    checkpoints(root)
+    (root.project / "outside").mkdir()
+    lines = (
+        "mount -t tmpfs x ckpt/old && echo there > ckpt/old/file && mkdir ckpt/old/deep && "
+        'mount --bind outside ckpt/old/deep && "$@"; ls ckpt/old ckpt/old/deep; cat ckpt/old/file'
+    )
+    with_mount = ("unshare", "-m", "sh", "-c", lines, "sh")
+    line = "echo x > ckpt/old/file; echo y > ckpt/old/deep/y; rm -r ckpt/notes"
+    done = root.rl("run", "--keep", "--disk", "ckpt=3M", "--", "sh", "-c", line, before=with_mount)
+    assert done.stdout.split() == ["ckpt/old:", "deep", "file", "ckpt/old/deep:", "y", "x"]
+    assert os.listdir(root.project / "outside") == ["y"]
+    assert sorted(os.listdir(root.project / "ckpt/old")) == ["deep"]
+
+
 # --- the lower rungs ------------------------------------------------------------------------------
 
 

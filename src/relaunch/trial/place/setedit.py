@@ -6,6 +6,7 @@ import os
 import shutil
 
 from relaunch.errors import PlaceError
+from relaunch.proc import renaming
 from relaunch.proc.capture import capture
 from relaunch.proc.git import git_env
 from relaunch.trial.place.hold import Lock
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from relaunch.trial.place.sets import ConfigSets, SetLink
 
 _FORBIDDEN = frozenset("/@,*?[]\\'\" \t\n\0")
-_AT_FDCWD, _EXCHANGE = -100, 2
 
 
 def new_set(
@@ -165,18 +165,11 @@ def _convert_by_renames(link: str, base: str, target: str) -> None:
 
 def exchange(one: str, other: str) -> bool:
     """Swap two names atomically; False where kernel or file system cannot."""
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "renameat2"):
-        code = libc.renameat2(
-            _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), ctypes.c_uint(_EXCHANGE)
-        )
-    elif hasattr(libc, "renamex_np"):  # macOS
-        code = libc.renamex_np(os.fsencode(one), os.fsencode(other), ctypes.c_uint(_EXCHANGE))
-    else:
+    try:
+        renaming.exchange(one, other)
+    except OSError:
         return False
-    return int(code) == 0
+    return True
 
 
 # --- use, and frozen copies

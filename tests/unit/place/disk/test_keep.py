@@ -11,11 +11,17 @@ if sys.platform != "linux":
 
 from relaunch.trial.place.disk.keep import Keeping
 from relaunch.trial.place.disk.mounted import Layer
+from relaunch.trial.place.disk.others import now_ns
 
 
-def keep(written: Path, real: Path) -> Keeping:
+def keep(written: Path, real: Path, *, began_ns: int | None = None) -> Keeping:
+    """Bring it as if the disk had been made after all that is there."""
     layer = Layer(
-        written=os.open(written, os.O_RDONLY), real=os.open(real, os.O_PATH), attributes=""
+        written=os.open(written, os.O_RDONLY),
+        real=os.open(real, os.O_PATH),
+        attributes="user.overlay.",
+        path=str(written),
+        began_ns=now_ns() + 10**9 if began_ns is None else began_ns,
     )
     keeping = Keeping(layer, owners=False)
     keeping.run()

@@ -26,6 +26,7 @@ else:
     import _signal
 
 IDS, GO, KEEP = b"ids", b"go", b"keep"
+_MOST_TEXTS = 5
 _LOOK_MS = ((0.5, 100), (0.05, 25), (0.0, 5))
 """With more than this share free, look again after so long: who fills it is seen in time."""
 
@@ -158,7 +159,14 @@ class Holder:
                 one.problems.append(_why(error))
         return {"files": sum(one.files for one in done), "bytes": sum(one.bytes for one in done),
                 "deleted": sum(one.deleted for one in done),
-                "problems": [text for one in done for text in one.problems]}  # fmt: skip
+                "problems": _some([text for one in done for text in one.problems]),
+                "conflicts": _some([text for one in done for text in one.conflicts])}  # fmt: skip
+
+
+def _some(texts: list[str]) -> list[str]:
+    """Leave out what nobody reads: all is said in one message."""
+    more = len(texts) - _MOST_TEXTS
+    return [*texts[:_MOST_TEXTS], f"{more} more"] if more > 0 else texts
 
 
 def _fill(one: Mounted) -> Fill:

@@ -1,6 +1,8 @@
 """Brings what was written to a small disk to the real folder: new, changed and deleted files.
 
 Each file comes whole or not at all. What cannot be brought is told; the rest comes all the same.
+What another program made, changed or has open there since the disk was made keeps its name: what
+was written comes beside it, with `.kept` behind its name.
 """
 
 from __future__ import annotations
@@ -8,11 +10,15 @@ from __future__ import annotations
 import os
 import stat
 
+from relaunch.proc.renaming import exchange, rename_new
+from relaunch.trial.place.disk.others import FOLDER, Others
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from relaunch.trial.place.disk.mounted import Layer
 
 _MOST_AT_ONCE = 1 << 30
+_MOST_NAMES = 1000
 
 
 class Keeping:
@@ -23,36 +29,41 @@ class Keeping:
         self._layer = layer
         self._owners = owners
         self._root = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=layer.real)
-        self._aside: dict[str, str] = {}
-        """Moved folders by where they are now: the name under which they wait."""
-        self._first: dict[int, str] = {}
-        """Files with several names, by inode: the first of them."""
+        self._aside: dict[str, tuple[str, str]] = {}
+        """Moved folders by where they are now: the name under which they wait, where they were."""
+        self._first: dict[tuple[int, int], str] = {}
+        """Files with several names, by device and inode: the first of them."""
+        self._theirs: set[int] = set()
+        """Folders that other programs changed, by inode: their rights and times stay."""
+        self._stay: set[str] = set()
+        """Folders that were moved, and stay all the same."""
         self._names = 0
         self.files = 0
         self.bytes = 0
         self.deleted = 0
         self.problems: list[str] = []
+        self.conflicts: list[str] = []
+        """What was changed here and by another program: where both are."""
 
     def run(self) -> None:
         """Bring everything."""
+        if not os.listdir(self._layer.written) and _mode(self._layer.written) == _mode(self._root):
+            return
+        self._others = Others(self._root, self._layer.began_ns)
         moved: list[tuple[str, str]] = []
-        self._find_moved(self._layer.written, "", "", moved)
-        for origin, now in sorted(moved, key=lambda one: -one[0].count("/")):
-            self._aside[now] = self._new_name()
-            os.rename(origin, self._aside[now], src_dir_fd=self._root, dst_dir_fd=self._root)
-        self._bring_all(self._layer.written, self._root, "")
-        self._same(self._layer.written, self._root)
+        self._look(self._layer.written, "", "", moved)
+        self._set_aside(sorted(moved, key=lambda one: -one[0].count("/")))
+        self._bring_all(self._layer.written, self._root, "", "")
+        self._put_back()
+        is_theirs = self._others.is_root_changed
+        self._finish(self._layer.written, self._root, ".", is_theirs=is_theirs)
         os.close(self._root)
 
-    def _find_moved(
-        self, folder: int, at: str, was: str | None, moved: list[tuple[str, str]]
-    ) -> None:
-        """List folders that were there and have another name now: overlay notes it on them."""
-        if self._layer.attributes != "trusted.overlay.":
-            return
+    def _look(self, folder: int, at: str, was: str | None, moved: list[tuple[str, str]]) -> None:
+        """See which folders others changed, and which have another name now: overlay notes it."""
         for name in os.listdir(folder):
             try:
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+                inner = os.open(name, FOLDER, dir_fd=folder)
             except OSError:
                 continue
             now = os.path.join(at, name)
@@ -61,8 +72,19 @@ class Keeping:
                 absolute = redirect.startswith("/")
                 below = redirect[1:] if absolute else os.path.join(was or "", redirect)
                 moved.append((below, now))
-            self._find_moved(inner, now, below, moved)
+            if below is not None:
+                self._look_at_real(below)
+            self._look(inner, now, below, moved)
             os.close(inner)
+
+    def _look_at_real(self, path: str) -> None:
+        try:
+            folder = self._others.walk(path)
+        except OSError:
+            return
+        if self._others.changed(about := os.fstat(folder)):
+            self._theirs.add(about.st_ino)
+        os.close(folder)
 
     def _own(self, file: int, name: str) -> bytes:
         try:
@@ -70,58 +92,157 @@ class Keeping:
         except OSError:
             return b""
 
-    def _bring_all(self, written: int, real: int, at: str) -> None:
-        for name in sorted(os.listdir(written)):
+    # --- moved folders ----------------------------------------------------------------------------
+
+    def _set_aside(self, moved: list[tuple[str, str]]) -> None:
+        """Let moved folders wait under another name; where others are at work there, a copy."""
+        free = []
+        for origin, now in moved:
             try:
-                self._bring(name, written, real, os.path.join(at, name))
+                if self._is_left_alone(origin):
+                    free.append((origin, now))
+                    continue
+                # Before any folder is moved: what is seen on the disk is put together of them.
+                self._aside[now] = (self._copy_seen(now), "")
+                self._stay.add(origin)
+                self.conflicts.append(f"{origin} stays, and {now} is a copy")
             except OSError as error:
-                self.problems.append(f"{os.path.join(at, name)}: {error.strerror or error}")
+                self.problems.append(f"{now}: {error.strerror or error}")
+        for origin, now in free:
+            self._move_aside(origin, now)
 
-    def _bring(self, name: str, written: int, real: int, path: str) -> None:
-        about = os.stat(name, dir_fd=written, follow_symlinks=False)
-        if stat.S_ISCHR(about.st_mode) and about.st_rdev == 0:  # overlay's sign of a deleted file
-            self.deleted += _remove(name, real)
-        elif stat.S_ISDIR(about.st_mode):
-            self._bring_folder(name, written, real, path)
-        elif first := self._first.get(about.st_ino):
-            new = self._new_name()
-            os.link(first, new, src_dir_fd=self._root, dst_dir_fd=real, follow_symlinks=False)
-            self._put(new, name, real)
-        else:
-            self._bring_file(name, written, real, about)
-            if about.st_nlink > 1:
-                self._first[about.st_ino] = path
+    def _is_left_alone(self, path: str) -> bool:
+        head, tail = os.path.split(path)
+        try:
+            parent = self._others.walk(head)
+        except OSError:
+            return False
+        try:
+            return self._others.left_alone(tail, parent)
+        finally:
+            os.close(parent)
 
-    def _bring_folder(self, name: str, written: int, real: int, path: str) -> None:
-        how = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        source = os.open(name, how, dir_fd=written)
-        aside = self._aside.get(path)
-        if aside:
-            _remove(name, real)
-            os.rename(aside, name, src_dir_fd=self._root, dst_dir_fd=real)
-        elif self._own(source, "opaque") or not _is_folder(name, real):
-            _remove(name, real)
-            os.mkdir(name, 0o700, dir_fd=real)
-        target = os.open(name, how, dir_fd=real)
-        self._bring_all(source, target, path)
+    def _copy_seen(self, now: str) -> str:
+        """Copy a folder as the program saw it."""
+        source = os.open(os.path.join(self._layer.path, now), FOLDER)
+        new = self._new_name()
+        os.mkdir(new, 0o700, dir_fd=self._root)
+        target = self._others.enter(new, self._root)
+        self._bring_all(source, target, now, new)
         self._same(source, target)
         os.close(source)
         os.close(target)
+        return new
 
-    def _bring_file(self, name: str, written: int, real: int, about: os.stat_result) -> None:
+    def _move_aside(self, origin: str, now: str) -> None:
+        head, tail = os.path.split(origin)
+        parent = self._others.walk(head)
+        was = os.stat(tail, dir_fd=parent, follow_symlinks=False)
         new = self._new_name()
+        rename_new(tail, new, src_dir_fd=parent, dst_dir_fd=self._root)
+        if self._others.still_left_alone(was, new, self._root):
+            self._aside[now] = (new, origin)
+        else:
+            rename_new(new, tail, src_dir_fd=self._root, dst_dir_fd=parent)
+            self._stay.add(origin)
+            self.conflicts.append(f"{origin} stays, and {now} has only what is new in it")
+        for folder in (parent, self._root):
+            self._others.ours(os.fstat(folder))
+        os.close(parent)
+
+    def _put_back(self) -> None:
+        """Give folders that wait, and whose new place could not be made, a name again."""
+        for now, (new, origin) in self._aside.items():
+            head, tail = os.path.split(origin or os.path.basename(now))
+            parent = self._others.walk(head)
+            try:
+                rename_new(new, tail, src_dir_fd=self._root, dst_dir_fd=parent)
+            except FileExistsError:
+                self._beside(new, self._root, tail, self._root, tail)
+            os.close(parent)
+
+    # --- one after the other ----------------------------------------------------------------------
+
+    def _bring_all(self, written: int, real: int, at: str, place: str) -> None:
+        """Bring what is in one folder, `at` on the disk, to `place` in the real folder."""
+        for name in sorted(os.listdir(written)):
+            try:
+                self._bring(name, written, real, os.path.join(at, name), place)
+            except OSError as error:
+                self.problems.append(f"{os.path.join(at, name)}: {error.strerror or error}")
+
+    def _bring(self, name: str, written: int, real: int, path: str, place: str) -> None:
+        about = os.stat(name, dir_fd=written, follow_symlinks=False)
+        if stat.S_ISCHR(about.st_mode) and about.st_rdev == 0:  # overlay's sign of a deleted file
+            self._take_away(name, real, path)
+        elif stat.S_ISDIR(about.st_mode):
+            self._bring_folder(name, written, real, path, place)
+        elif not stat.S_ISSOCK(about.st_mode):  # who listened there is gone
+            new = self._new_name()
+            file = about.st_dev, about.st_ino
+            if not self._link(self._first.get(file, ""), new, real):
+                self._make(name, written, new, real, about)
+                self.files += 1
+            final = self._put_new(new, name, real, path)
+            if about.st_nlink > 1:
+                self._first[file] = os.path.join(place, final)
+
+    def _bring_folder(self, name: str, written: int, real: int, path: str, place: str) -> None:
+        source = os.open(name, FOLDER, dir_fd=written)
+        is_new, final = True, name
+        if path in self._aside:
+            new, _ = self._aside[path]
+            final = self._put(new, self._root, name, real, path)
+            del self._aside[path]
+        elif self._own(source, "opaque") or not _is_folder(name, real):
+            new = self._new_name()
+            os.mkdir(new, 0o700, dir_fd=real)
+            final = self._put_new(new, name, real, path)
+        else:
+            is_new = False
+        target = self._others.enter(final, real)
+        self._bring_all(source, target, path, os.path.join(place, final))
+        is_theirs = not is_new and os.fstat(target).st_ino in self._theirs
+        self._finish(source, target, path, is_theirs=is_theirs)
+        os.close(source)
+        os.close(target)
+
+    def _finish(self, source: int, target: int, path: str, *, is_theirs: bool) -> None:
+        """Give a folder its rights and times, once all is in it."""
+        if not is_theirs:
+            self._same(source, target)
+        elif _mode(source) != _mode(target):
+            self.conflicts.append(f"{path} has the rights that the other program left")
+
+    def _link(self, first: str, new: str, real: int) -> bool:
+        """Give a file that was brought one more name; False where it cannot be."""
+        if not first:
+            return False
+        head, tail = os.path.split(first)
+        try:
+            folder = self._others.walk(head)
+        except OSError:
+            return False
+        try:
+            if self._others.changed(os.stat(tail, dir_fd=folder, follow_symlinks=False)):
+                return False
+            os.link(tail, new, src_dir_fd=folder, dst_dir_fd=real, follow_symlinks=False)
+            self._others.ours(os.stat(new, dir_fd=real, follow_symlinks=False))
+        except OSError:
+            return False
+        finally:
+            os.close(folder)
+        return True
+
+    def _make(self, name: str, written: int, new: str, real: int, about: os.stat_result) -> None:
         if stat.S_ISLNK(about.st_mode):
             os.symlink(os.readlink(name, dir_fd=written), new, dir_fd=real)
             if self._owners:
                 os.chown(new, about.st_uid, about.st_gid, dir_fd=real, follow_symlinks=False)
         elif stat.S_ISREG(about.st_mode):
             self._copy(name, written, new, real)
-        elif stat.S_ISSOCK(about.st_mode):
-            return  # who listened there is gone
         else:
             os.mknod(new, about.st_mode, about.st_rdev, dir_fd=real)
-        self._put(new, name, real)
-        self.files += 1
 
     def _copy(self, name: str, written: int, new: str, real: int) -> None:
         source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=written)
@@ -130,6 +251,8 @@ class Keeping:
         try:
             self.bytes += _copy_data(source, target)
             self._same(source, target)
+            if _is_there(name, real):  # what it replaces is gone for good
+                os.fdatasync(target)
         except OSError:
             os.unlink(new, dir_fd=real)
             raise
@@ -137,11 +260,111 @@ class Keeping:
             os.close(source)
             os.close(target)
 
-    def _put(self, new: str, name: str, real: int) -> None:
-        """Give a new file its name; a folder of that name makes room."""
-        if _is_folder(name, real):
-            _remove(name, real)
-        os.rename(new, name, src_dir_fd=real, dst_dir_fd=real)
+    # --- names ------------------------------------------------------------------------------------
+
+    def _put(self, new: str, new_in: int, name: str, real: int, path: str) -> str:
+        """Give what is new its name, or one beside what another program has there; return it."""
+        is_put = self._replace(new, new_in, name, real, path)
+        final = name if is_put else self._beside(new, new_in, name, real, path)
+        self._others.ours(os.stat(final, dir_fd=real, follow_symlinks=False))
+        return final
+
+    def _put_new(self, new: str, name: str, real: int, path: str) -> str:
+        made = os.stat(new, dir_fd=real, follow_symlinks=False)
+        try:
+            return self._put(new, real, name, real, path)
+        except OSError:
+            if os.stat(new, dir_fd=real, follow_symlinks=False).st_ino == made.st_ino:
+                self._delete(new, real)  # not what it was to replace
+            raise
+
+    def _replace(self, new: str, new_in: int, name: str, real: int, path: str) -> bool:
+        try:
+            was = os.stat(name, dir_fd=real, follow_symlinks=False)
+        except FileNotFoundError:
+            try:
+                rename_new(new, name, src_dir_fd=new_in, dst_dir_fd=real)
+            except FileExistsError:
+                return False
+            return True
+        if not self._may_go(was, name, real):
+            return False
+        self._swap(new, new_in, name, real, path)
+        try:
+            is_left_alone = self._others.still_left_alone(was, new, new_in)
+        except OSError:
+            is_left_alone = False
+        if not is_left_alone:
+            self._swap(new, new_in, name, real, path)
+            return False
+        try:
+            self._delete(new, new_in)
+        except OSError as error:  # what is left of it has a name of ours
+            self.problems.append(f"{path}: what it replaced is in {new}: {error.strerror}")
+        return True
+
+    def _swap(self, new: str, new_in: int, name: str, real: int, path: str) -> None:
+        try:
+            exchange(new, name, src_dir_fd=new_in, dst_dir_fd=real)
+        except OSError:  # a file system that cannot: one step after the other
+            old = self._new_name()
+            rename_new(name, old, src_dir_fd=real, dst_dir_fd=real)
+            try:
+                rename_new(new, name, src_dir_fd=new_in, dst_dir_fd=real)
+            except OSError:
+                self._beside(old, real, name, real, path)
+                raise
+            rename_new(old, new, src_dir_fd=real, dst_dir_fd=new_in)
+
+    def _may_go(self, was: os.stat_result, name: str, real: int) -> bool:
+        """Tell whether the program knew what is there, and nobody else is at work on it."""
+        was_seen = self._layer.attributes or not stat.S_ISDIR(was.st_mode)
+        return bool(was_seen) and self._others.left_alone(name, real)
+
+    def _beside(self, new: str, new_in: int, name: str, real: int, path: str) -> str:
+        for number in range(1, _MOST_NAMES):
+            final = f"{name}.kept" if number == 1 else f"{name}.kept-{number}"
+            try:
+                rename_new(new, final, src_dir_fd=new_in, dst_dir_fd=real)
+            except FileExistsError:
+                continue
+            self.conflicts.append(f"{path} is the other program's, {final} this one's")
+            return final
+        raise FileExistsError(f"{_MOST_NAMES} are there already")
+
+    def _take_away(self, name: str, real: int, path: str) -> None:
+        """Delete what the program deleted, unless somebody else is at work on it."""
+        try:
+            was = os.stat(name, dir_fd=real, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        if self._others.left_alone(name, real):
+            new = self._new_name()
+            rename_new(name, new, src_dir_fd=real, dst_dir_fd=real)
+            if self._others.still_left_alone(was, new, real):
+                self.deleted += self._delete(new, real)
+                return
+            rename_new(new, name, src_dir_fd=real, dst_dir_fd=real)
+        if path not in self._stay:
+            self.conflicts.append(f"{path} was not deleted")
+
+    def _delete(self, name: str, folder: int) -> int:
+        """Delete a file, or a folder with all that is in it; return how many were deleted."""
+        about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISDIR(about.st_mode):
+            file = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+            os.unlink(name, dir_fd=folder)
+            if about.st_nlink > 1:  # its other names have our stamp now
+                self._others.ours(os.fstat(file))
+            os.close(file)
+            return 1
+        inner = self._others.enter(name, folder)
+        try:
+            count = sum(self._delete(one, inner) for one in os.listdir(inner))
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=folder)
+        return count
 
     def _same(self, source: int, target: int) -> None:
         """Give what was brought the owner, rights, attributes and times it had."""
@@ -158,10 +381,23 @@ class Keeping:
                 except OSError:  # the file system of the folder has none
                     pass
         os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
+        self._others.ours(os.fstat(target))
 
     def _new_name(self) -> str:
         self._names += 1
         return f".relaunch-{os.getpid()}-{self._names}"
+
+
+def _is_there(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _mode(folder: int) -> int:
+    return stat.S_IMODE(os.fstat(folder).st_mode)
 
 
 def _is_folder(name: str, folder: int) -> bool:
@@ -169,23 +405,6 @@ def _is_folder(name: str, folder: int) -> bool:
         return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except OSError:
         return False
-
-
-def _remove(name: str, folder: int) -> int:
-    """Delete a file, or a folder with all that is in it; return how many were deleted."""
-    if not _is_folder(name, folder):
-        try:
-            os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:
-            return 0
-        return 1
-    inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-    try:
-        count = sum(_remove(one, inner) for one in os.listdir(inner))
-    finally:
-        os.close(inner)
-    os.rmdir(name, dir_fd=folder)
-    return count
 
 
 def _copy_data(source: int, target: int) -> int:

@@ -25,6 +25,7 @@ from relaunch.proc.namespace import (
 from relaunch.record import Record
 from relaunch.trial.place.disk.foreign import rights_in, take_over
 from relaunch.trial.place.disk.kernel_folders import kernel_folder
+from relaunch.trial.place.disk.others import now_ns
 from relaunch.trial.place.disk.words import OVERLAY, TMPFS
 
 TYPE_CHECKING = False
@@ -45,6 +46,9 @@ class Layer(Record):
     real: int
     attributes: str
     """How overlay calls its own attributes; empty where there are none."""
+    path: str
+    began_ns: int
+    """Since when others may have changed the folder without the program: an `others.now_ns()`."""
 
 
 class Mounted:
@@ -64,6 +68,7 @@ class Mounted:
         self._has_own = has_own
         self.foreign = 0
         """Files of others that we may write to outside, and not here."""
+        self._began_ns = now_ns()
         self._real = _open(disk.path)
         if os.readlink(_path(self._real)) != disk.path:  # a link was put there since it was named
             raise OSError(f"{disk.path} is another folder now")
@@ -124,7 +129,7 @@ class Mounted:
         self.root = _open(place, os.O_RDONLY)
         if way == TMPFS:
             _look_like(self.root, self._real)
-            self.layers = [Layer(written=self.root, real=self._real, attributes="")]
+            self.layers = [self._layer(path, self.root, self._real, "")]
             return
         if path == "/":
             self._new_root = _path(self._folder("root"))
@@ -157,7 +162,12 @@ class Mounted:
         self._put("overlay", self._new_root + path, "overlay", flags, f"{places},index=off,{own}")
         os.close(work)
         attributes = "user.overlay." if self._in_user else "trusted.overlay."
-        self.layers.append(Layer(written=upper, real=real, attributes=attributes))
+        self.layers.append(self._layer(path, upper, real, attributes))
+
+    def _layer(self, path: str, written: int, real: int, attributes: str) -> Layer:
+        return Layer(
+            written=written, real=real, attributes=attributes, path=path, began_ns=self._began_ns
+        )
 
     def _lay_below(self, path: str, real: int) -> None:
         """Lay over another file system below; where that cannot be, nothing is written there."""

@@ -116,17 +116,16 @@ class SmallDisks(Companion):
             if fill.is_full:
                 self._warn(full(fill))
         if self._keep:
-            self._tell_kept(said.get("kept"))
+            self._tell_kept(said.get("kept"), hold.pid)
 
-    def _tell_kept(self, kept: Mapping[str, Any] | None) -> None:
+    def _tell_kept(self, kept: Mapping[str, Any] | None, pid: int) -> None:
         if kept is None:
-            self._warn("nothing could be kept: the process that had the small disks is gone")
+            self._warn(_interrupted(pid, self._disks))
             return
-        problems = kept["problems"]
-        for text in problems[:3]:
+        for text in kept["problems"]:
             self._warn(f"not kept: {text}")
-        if problems[3:]:
-            self._warn(f"not kept: {len(problems) - 3} more")
+        for text in kept["conflicts"]:
+            self._warn(f"another program was at work there: {text}")
         deleted = f", {kept['deleted']} deleted" if kept["deleted"] else ""
         self._say(f"kept {counted(kept['files'], 'file')}, {amount(kept['bytes'])}{deleted}")
 
@@ -159,6 +158,17 @@ def _refused(path: str, hold: Hold) -> PlaceError:
     """
     why = hold.failed or "; ".join(f"{name}: {text}" for name, text in hold.why[path].items())
     return PlaceError(f"no small disk over {shown(path)}: {why}", hint=what_allows_mounts())
+
+
+def _interrupted(pid: int, disks: Sequence[SmallDisk]) -> str:
+    text = "nothing could be kept: the process that had the small disks is gone"
+    places = (place for one in disks for place in os.walk(one.path))
+    for folder, folders, files in places:
+        for name in (*folders, *files):
+            if name.startswith(f".relaunch-{pid}-"):
+                where = shown(os.path.join(folder, name))
+                return f"{text}; it was at work on {where}, which is as it left it"
+    return text
 
 
 def _free_memory() -> int:

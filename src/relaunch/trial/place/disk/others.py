@@ -1,0 +1,133 @@
+"""Tells what other programs changed in a folder since a small disk was laid over it.
+
+The kernel stamps each change of a file with the clock of its file system (ctime), and nobody can
+set that stamp. What bears one since then that is not ours is another program's.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_TICK_NS = 12_000_000
+"""Stamps lag by a tick of the kernel, 10 ms at most."""
+
+
+def now_ns() -> int:
+    """Return the time on a clock that is never set."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Others:
+    """What others did below one folder, on its file system; no link is followed."""
+
+    def __init__(self, root: int, began_ns: int) -> None:
+        """Since `began_ns`, which is a `now_ns()`."""
+        self._root = root
+        self._mount = _mount_of(root)
+        self._ours: dict[int, int] = {}
+        """The stamp of each file that we changed ourselves, by inode."""
+        was = os.fstat(root)
+        since = _stamp_of_now(root) - (now_ns() - began_ns)
+        self._since_ns = since - _TICK_NS
+        self.is_root_changed = self.changed(was)
+        self.ours(os.fstat(root))
+
+    def changed(self, about: os.stat_result) -> bool:
+        """Tell whether another program made or changed it."""
+        stamp = about.st_ctime_ns
+        return stamp >= self._since_ns and self._ours.get(about.st_ino) != stamp
+
+    def ours(self, about: os.stat_result) -> None:
+        """Hear that we changed it ourselves, just now."""
+        self._ours[about.st_ino] = about.st_ctime_ns
+
+    def enter(self, name: str, folder: int) -> int:
+        """Open a folder in another one; an OSError for a link, and for another file system."""
+        inner = os.open(name, FOLDER, dir_fd=folder)
+        if _mount_of(inner) != self._mount:
+            os.close(inner)
+            raise OSError(errno.EXDEV, "another file system is mounted there")
+        return inner
+
+    def walk(self, path: str) -> int:
+        """Open a folder somewhere below."""
+        found = os.dup(self._root)
+        for name in path.split("/") if path else ():
+            inner = self.enter(name, found)
+            os.close(found)
+            found = inner
+        return found
+
+    def left_alone(self, name: str, folder: int) -> bool:
+        """Tell whether no other program changed it or what is in it, or has it open to write."""
+        try:
+            about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            return not self.changed(about) and self._left_alone_inside(about, name, folder)
+        except FileNotFoundError:
+            return False
+
+    def still_left_alone(self, was: os.stat_result, name: str, folder: int) -> bool:
+        """Tell so of what we just gave this name, which stamped it."""
+        now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        is_same = _contents(now) == _contents(was)
+        self.ours(now)
+        return is_same and self._left_alone_inside(now, name, folder)
+
+    def _left_alone_inside(self, about: os.stat_result, name: str, folder: int) -> bool:
+        if stat.S_ISREG(about.st_mode):
+            return not _is_open_to_write(name, folder)
+        if not stat.S_ISDIR(about.st_mode):
+            return True
+        inner = self.enter(name, folder)
+        try:
+            return all(self.left_alone(one, inner) for one in os.listdir(inner))
+        finally:
+            os.close(inner)
+
+
+def _contents(about: os.stat_result) -> tuple[int, ...]:
+    return about.st_ino, about.st_mode, about.st_size, about.st_mtime_ns
+
+
+def _is_open_to_write(name: str, folder: int) -> bool:
+    """Tell whether somebody may still write to it: the kernel then grants no lease."""
+    how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        file = os.open(name, how, dir_fd=folder)
+    except PermissionError:  # we cannot know
+        return False
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(file)
+    return False
+
+
+def _stamp_of_now(folder: int) -> int:
+    """Return the time on the clock of its file system, which may be another machine's."""
+    name = f".relaunch-{os.getpid()}-clock"
+    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        file = os.open(".", os.O_WRONLY | os.O_TMPFILE, 0o600, dir_fd=folder)
+    except OSError:
+        try:
+            file = os.open(name, how, 0o600, dir_fd=folder)
+        except OSError:
+            return time.time_ns()
+        os.unlink(name, dir_fd=folder)
+    try:
+        return os.fstat(file).st_ctime_ns
+    finally:
+        os.close(file)
+
+
+def _mount_of(file: int) -> str:
+    with open(f"/proc/self/fdinfo/{file}", encoding="ascii") as about:
+        return next((line for line in about if line.startswith("mnt_id:")), "")

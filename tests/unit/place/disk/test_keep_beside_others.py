@@ -1,0 +1,233 @@
+"""What is kept of a small disk never changes what another program did in the folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.depth import examples
+from tests.second_writer import NAMES, Step, begin, do, seen
+
+if sys.platform != "linux":
+    pytest.skip("small disks need Linux", allow_module_level=True)
+
+from relaunch.trial.place.disk.keep import Keeping
+from relaunch.trial.place.disk.mounted import Layer
+from relaunch.trial.place.disk.others import now_ns
+
+OPAQUE = "user.overlay.opaque"
+
+
+class Two:
+    """A real folder with something in it, and what a program wrote over it."""
+
+    def __init__(self, around: Path) -> None:
+        self.written, self.real = around / "written", around / "real"
+        self.written.mkdir()
+        begin(self.real)
+        wait_for_a_tick(around)
+        self.began_ns = now_ns()
+
+    def keep(self) -> Keeping:
+        layer = Layer(
+            written=os.open(self.written, os.O_RDONLY), real=os.open(self.real, os.O_PATH),
+            attributes="user.overlay.", path=str(self.written), began_ns=self.began_ns,
+        )  # fmt: skip
+        keeping = Keeping(layer, owners=False)
+        keeping.run()
+        os.close(layer.written)
+        os.close(layer.real)
+        return keeping
+
+
+def wait_for_a_tick(folder: Path) -> None:
+    """Wait until what is there is older than a stamp can lag, and what rl allows for that."""
+    file = folder / "tick"
+    file.touch()
+    before = file.stat().st_ctime_ns
+    while file.stat().st_ctime_ns < before + 30_000_000:
+        os.utime(file)
+    file.unlink()
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Two:
+    return Two(tmp_path)
+
+
+def delete(two: Two, name: str) -> None:
+    """Have the program delete it, as overlay notes that."""
+    if os.geteuid():
+        pytest.skip("only root can make what overlay leaves for a deleted file")
+    (two.written / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mknod(two.written / name, stat.S_IFCHR, 0)
+
+
+def test_a_file_that_both_changed_is_there_twice(two: Two):
+    (two.written / "a").write_text("program")
+    (two.real / "a").write_text("other")
+    keeping = two.keep()
+    assert (two.real / "a").read_text() == "other"
+    assert (two.real / "a.kept").read_text() == "program"
+    assert keeping.conflicts == ["a is the other program's, a.kept this one's"]
+
+
+def test_a_file_that_both_made_is_there_twice_and_no_name_is_taken(two: Two):
+    (two.written / "new").write_text("program")
+    (two.real / "new").write_text("other")
+    (two.real / "new.kept").write_text("theirs too")
+    two.keep()
+    assert [(two.real / f"new{end}").read_text() for end in ("", ".kept", ".kept-2")] == [
+        "other", "theirs too", "program",
+    ]  # fmt: skip
+
+
+def test_a_file_that_was_saved_anew_with_an_old_time_is_another_programs_all_the_same(two: Two):
+    (two.written / "a").write_text("program")
+    was = (two.real / "a").stat()
+    (two.real / "saved").write_text("a of other;")
+    (two.real / "saved").rename(two.real / "a")
+    os.utime(two.real / "a", ns=(was.st_atime_ns, was.st_mtime_ns))
+    two.keep()
+    assert (two.real / "a").read_text() == "a of other;"
+
+
+def test_a_file_that_another_program_changed_is_not_deleted(two: Two):
+    delete(two, "a")
+    delete(two, "d/a")
+    (two.real / "a").write_text("other")
+    keeping = two.keep()
+    assert (two.real / "a").read_text() == "other"
+    assert not (two.real / "d/a").exists()
+    assert (keeping.conflicts, keeping.deleted) == (["a was not deleted"], 1)
+
+
+def test_a_folder_in_which_another_program_wrote_is_not_deleted(two: Two):
+    delete(two, "e")
+    (two.real / "e/d/other").write_text("other")
+    before = seen(two.real)
+    assert two.keep().conflicts == ["e was not deleted"]
+    assert seen(two.real) == before
+
+
+def test_a_folder_that_was_made_anew_over_work_of_others_comes_beside_it(two: Two):
+    (two.written / "e").mkdir()
+    os.setxattr(two.written / "e", OPAQUE, b"y")
+    (two.written / "e/new").write_text("program")
+    (two.real / "e/d/a").write_text("other")
+    before = seen(two.real)
+    two.keep()
+    assert (two.real / "e.kept/new").read_text() == "program"
+    assert {name: facts for name, facts in seen(two.real).items() if ".kept" not in name} == before
+
+
+def test_a_file_that_somebody_has_open_to_write_stays_the_one_they_write_to(two: Two):
+    (two.written / "a").write_text("program")
+    delete(two, "e/c")
+    with (two.real / "a").open("a") as one, (two.real / "e/c").open("a") as other:
+        two.keep()
+        for file in (one, other):
+            file.write("late;")
+    assert (two.real / "a").read_text() == "a of before;late;"
+    assert (two.real / "e/c").read_text() == "e/c of before;late;"
+    assert (two.real / "a.kept").read_text() == "program"
+
+
+def test_rights_that_another_program_gave_a_folder_stay(two: Two):
+    (two.written / "d").mkdir(mode=0o755)
+    (two.written / "d/new").write_text("program")
+    (two.real / "d").chmod(0o700)
+    keeping = two.keep()
+    assert stat.S_IMODE((two.real / "d").stat().st_mode) == 0o700
+    assert (two.real / "d/new").read_text() == "program"
+    assert keeping.conflicts == ["d has the rights that the other program left"]
+
+
+def test_both_names_of_a_file_can_be_deleted(two: Two):
+    delete(two, "a")
+    delete(two, "e/a too")
+    keeping = two.keep()
+    assert (keeping.deleted, keeping.conflicts) == (2, [])
+
+
+def test_no_link_that_somebody_put_there_is_followed(two: Two, tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_text("theirs")
+    (two.written / "d").mkdir(mode=0o700)
+    (two.written / "d/a").write_text("program")
+    (two.real / "d").rename(two.real / "gone")
+    (two.real / "d").symlink_to(outside)
+    before = seen(outside)
+    two.keep()
+    assert seen(outside) == before
+    assert (two.real / "d").is_symlink()
+    assert (two.real / "d.kept/a").read_text() == "program"
+
+
+def written_steps() -> st.SearchStrategy[list[tuple[str, str, str]]]:
+    kinds = st.sampled_from(["file", "folder", "opaque", "gone", "link"])
+    text = st.integers(0, 10**6).map(lambda n: f"p{n};")
+    return st.lists(st.tuples(kinds, st.sampled_from(NAMES), text), max_size=6)
+
+
+def write(written: Path, kind: str, name: str, text: str) -> None:
+    """Leave what overlay leaves."""
+    path = written / name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind in ("folder", "opaque"):
+            path.mkdir(exist_ok=True)
+            if kind == "opaque":
+                os.setxattr(path, OPAQUE, b"y")
+        elif kind == "file":
+            path.write_text(text)
+        elif kind == "link":
+            path.symlink_to(text)
+        elif os.geteuid() == 0:
+            os.mknod(path, stat.S_IFCHR, 0)
+    except OSError:  # a file is where a folder would have to be
+        pass
+
+
+def other_steps() -> st.SearchStrategy[list[Step]]:
+    name = st.sampled_from(NAMES)
+    text = st.integers(0, 10**6).map(lambda n: f"o{n};")
+    one: st.SearchStrategy[Step] = st.one_of(
+        st.tuples(st.sampled_from(["write", "append", "save"]), name, text),
+        st.tuples(st.sampled_from(["rename", "link", "symlink"]), name, name),
+        st.tuples(st.sampled_from(["delete", "mkdir"]), name),
+        st.tuples(st.just("chmod"), name, st.sampled_from(["700", "755"])),
+    )
+    return st.lists(one, max_size=6)
+
+
+@examples(200)
+@given(written_steps(), other_steps())
+def test_whatever_both_did_the_other_ones_work_stays_and_the_programs_comes(
+    program: list[tuple[str, str, str]], other: list[Step]
+):
+    with tempfile.TemporaryDirectory() as around:
+        two = Two(Path(around))
+        before = seen(two.real)
+        for step in other:
+            do(two.real, step)
+        now = seen(two.real)
+        theirs = {name: facts for name, facts in now.items() if before.get(name) != facts}
+        for kind, name, text in program:
+            write(two.written, kind, name, text)
+        texts = [inside for _, _, inside in seen(two.written).values() if inside]
+        keeping = two.keep()
+        end = seen(two.real)
+        assert {name: end.get(name) for name in theirs} == theirs
+        assert keeping.problems == []
+        assert not set(texts) - {inside for _, _, inside in end.values()}
+        assert not [name for name in end if ".relaunch-" in name]
+        if not other:
+            assert keeping.conflicts == []
