@@ -11,6 +11,7 @@ import time
 
 from relaunch import jsontext
 from relaunch.errors import SettingsError
+from relaunch.inside.secret_shapes import spans
 from relaunch.record import Record
 from relaunch.textfile import read_open, read_text
 from relaunch.trust import foreign, is_of_root, own_settings
@@ -227,6 +228,8 @@ def _to_cache(cache: str, stamps: list[list[Any]], layers: list[dict[str, Any]])
     temporary = f"{cache}.{os.getpid()}-{time.monotonic_ns()}.tmp"  # the journal sweeps such names
     try:
         text = jsontext.dumps({"form": _FORM, "stamps": stamps, "layers": layers})
+        if spans(text.encode()):  # a reset with a password is not kept twice
+            return
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "w", encoding="utf-8") as file:
             file.write(text)

@@ -47,19 +47,82 @@ def test_a_key_of_several_lines_is_found_line_by_line(world):
     [
         (["--api-key", "abcdef12"], ["--api-key", "<redacted>"]),
         (["--hf_token=abcdef12"], ["--hf_token=<redacted>"]),
-        (["postgres://u:pw123456@db/x"], ["postgres://u:<redacted>@db/x"]),
-        (["--tokenizer", "gpt2"], ["--tokenizer", "gpt2"]),
+        (["db.password=abcdef12"], ["db.password=<redacted>"]),
+        (["postgres://u:abcdef12@db/x"], ["postgres://u:<redacted>@db/x"]),
     ],
 )
-def test_a_secret_typed_into_the_command_is_not_shown_but_can_be_repeated(world, typed, shown):
+def test_a_secret_typed_into_the_command_is_nowhere_and_never_run_as_a_mask(world, typed, shown):
     ran = world.rl("-q", "--", "echo", *typed)
+    assert ran.stdout == " ".join(typed) + "\n"
     assert start_of(world, "1")["command"] == ["echo", *shown]
     for verb in (["show", "1", "--json"], ["log", "--json"], ["show", "1"], ["log"]):
-        text = world.rl(*verb).stdout
-        assert "abcdef12" not in text
-        assert "pw123456" not in text
-    assert world.rl("-q").stdout == ran.stdout == " ".join(typed) + "\n"
-    assert world.rl("again", "1").stdout == ran.stdout
+        assert "abcdef12" not in world.rl(*verb).stdout
+    assert b"abcdef12" not in kept(world)
+    for verb in (["-q"], ["again", "1"]):
+        ran = world.rl(*verb)
+        assert ran.returncode == 2
+        assert ran.stdout == ""
+        assert "the secret was not kept" in ran.stderr
+    assert len(list((world.journal / "trials").iterdir())) == 1
+
+
+def test_ordinary_words_of_a_command_are_kept_and_run_again(world):
+    typed = ["--tokenizer", "gpt2", "--max-tokens=512", "pad_token=<pad>", "--token_type", "a"]
+    typed += ["--key=value", "--author", "me", "model.token_dim=64", "--auth=basic", "-p", "8000"]
+    ran = world.rl("-q", "--", "echo", *typed)
+    assert start_of(world, "1")["command"] == ["echo", *typed]
+    assert world.rl("-q").stdout == ran.stdout
+
+
+def test_a_command_with_the_value_of_a_variable_takes_it_from_there_again(world):
+    words = ["--", "echo", f"--token={SECRET}", f"Bearer {SECRET}"]
+    world.rl("-q", *words, env={"HF_TOKEN": SECRET})
+    assert start_of(world, "1")["command"][1] == "--token=<redacted:HF_TOKEN>"
+    assert SECRET.encode() not in kept(world)
+    assert (
+        world.rl("-q", env={"HF_TOKEN": "another1"}).stdout == "--token=another1 Bearer another1\n"
+    )
+    ran = world.rl("again", "1")
+    assert ran.returncode == 2
+    assert "export HF_TOKEN=..." in ran.stderr
+
+
+def test_a_reset_of_the_settings_with_a_secret_is_run_again_and_not_kept(world):
+    world.settings('[run]\nreset = ["echo --password=abcdef12"]\n[record]\nalso = []\n')
+    for words in (["--", "true"], []):
+        assert "--password=abcdef12" in world.rl(*words).stdout
+    assert b"abcdef12" not in kept(world)
+
+
+def test_what_the_program_says_of_a_typed_secret_is_not_kept(world):
+    world.rl("-m", "with abcdef12", "--", "sh", "-c", "echo got $1", "sh", "--password=abcdef12")
+    world.rl("--env", "DB_URL=pg://u:ab-cdef12@h", "--", "sh", "-c", "echo ${DB_URL#*u:}")
+    assert b"abcdef12" not in kept(world)
+    assert b"ab-cdef12" not in kept(world)
+
+
+def test_known_secrets_are_found_in_other_forms(world):
+    secret = 'p4"ss/wörd & more'
+    program = (
+        "import base64, json, os, urllib.parse as u\ns = os.environ['DB_PASSWORD']\n"
+        "b = base64.b64encode\n"
+        "print(json.dumps([s]), repr([s]), u.quote(s), u.quote_plus(s), s.encode().hex())\n"
+        "for user in ('u', 'us', 'use'): print(b(f'{user}:{s}'.encode()).decode())\n"
+    )
+    ran = world.rl("--", sys.executable, "-c", program, env={"DB_PASSWORD": secret})
+    assert ran.stdout.count("\n") == 4
+    output = (world.journal / "trials/1/output.0").read_text()
+    for core in (
+        "ss/w",
+        "ss%2Fw",
+        "more",
+        "6d6f7265",
+        "cDQic3M",
+        "BzL3fDtnJk",
+        "czvdw7ZyZC",
+        "L3fDtnJk",
+    ):
+        assert core not in output
 
 
 def test_a_secret_given_by_hand_must_be_given_again(world):

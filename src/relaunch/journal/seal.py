@@ -23,7 +23,7 @@ SEAL = "seal"
 _KEY, _KEY_BYTES = "key", 32
 _NOT_SEALED = (SEAL, "replay.json")
 """What a replay finds is written beside the call."""
-_OF_TRIAL = ("start.json", "exact.json")
+_OF_TRIAL = ("start.json",)
 _BLOCK = 1 << 20
 _MOST_SEAL = 1 << 20
 

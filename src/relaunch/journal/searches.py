@@ -20,7 +20,7 @@ import os
 import time
 
 from relaunch.errors import JournalError
-from relaunch.journal.store import read_json, write_file, write_json
+from relaunch.journal.store import cleaned, read_json, write_file, write_json
 from relaunch.jsontext import dumps, loads
 from relaunch.textfile import make_own_folder, read_text
 
@@ -63,7 +63,7 @@ class Search:
         try:
             size = os.fstat(fd).st_size
             is_cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-            os.write(fd, b"\n" * is_cut + dumps(probe).encode("ascii") + b"\n")
+            os.write(fd, b"\n" * is_cut + dumps(cleaned(probe)).encode("ascii") + b"\n")
         finally:
             os.close(fd)
 

@@ -25,6 +25,7 @@ import os
 import time
 
 from relaunch.errors import JournalError
+from relaunch.inside.secret_shapes import mask_all, spans
 from relaunch.journal.output import SEGMENT_BYTES, OutputWriter
 from relaunch.jsontext import dumps, loads
 from relaunch.record import Record
@@ -340,9 +341,22 @@ def is_temporary(name: str) -> bool:
     return end == "tmp" and path.rpartition(".")[2].replace("-", "").isdecimal()
 
 
-def write_json(path: str, value: object) -> None:
-    """Put `value` at `path` as JSON, whole or not at all."""
+def write_json(path: str, value: dict[str, Any]) -> None:
+    """Put `value` at `path` as JSON, whole or not at all, and without what looks like a secret."""
+    write_exactly(path, cleaned(value))
+
+
+def write_exactly(path: str, value: dict[str, Any]) -> None:
+    """Put `value` at `path` as JSON: paths and the like, which must come back unchanged."""
     write_file(path, dumps(value).encode("ascii") + b"\n")
+
+
+def cleaned(value: dict[str, Any]) -> dict[str, Any]:
+    """Return plain data without what looks like a secret; `env` has names and hashes of them."""
+    rest = {name: one for name, one in value.items() if name != "env"}
+    if not spans(dumps(rest).encode("ascii")):
+        return value
+    return {**value, **mask_all(rest)}
 
 
 def read_json(path: str) -> dict[str, Any] | None:

@@ -19,16 +19,15 @@ from relaunch.events import (
     Warned,
 )
 from relaunch.inside.protocol import PDB, capturing
-from relaunch.journal.store import write_json
 from relaunch.outcome import Outcome
 from relaunch.session import facts
 from relaunch.session.around import asks_for_more, companions_of, limit_words
 from relaunch.session.captures import has_capture, tidy
 from relaunch.session.lines import tidy_lines
-from relaunch.session.masks import mask_text, masked
+from relaunch.session.masks import REDACTED, hidden_values, mask_text, masked
 from relaunch.session.past import outcome_json, tell_against_past
 from relaunch.session.place import Place
-from relaunch.session.plan import EXACT, recipe_json
+from relaunch.session.plan import recipe_json
 from relaunch.settings import memory_bytes
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.place.doubts import doubts, interpreter
@@ -92,7 +91,11 @@ class Attempt:
         self._unwritten: list[tuple[str, str]] = []
         """What of the trial did not reach the disk, and why."""
         self._secrets: tuple[bytes, ...] = ()
-        self._secret_texts: list[str] = []
+        self._secret_texts: dict[str, str] = {}
+        """Each with what is shown in its place."""
+        self._exact: dict[str, Any] = {}
+        self._shown: dict[str, Any] = {}
+        """The recipe as it is, and as it is kept."""
         self.way: Launched | None = None
         """How a warm run began."""
         self.written: tuple[str, ...] = ()
@@ -116,9 +119,7 @@ class Attempt:
                 self._warn(f"the config set is not put back yet: {_reason(error)}")
 
     def _run(self, place: Place) -> Outcome:
-        values = facts.secret_values(place.env, self.project.settings.record.redact)
-        self._secrets = forms(values)
-        self._secret_texts = [os.fsdecode(value) for value in values]
+        self._know_secrets(place)
         python = interpreter(self.recipe.argv, place.env, self.recipe.cwd)
         if self.recipe.sync:
             from relaunch.session.simpler import make_synchronous
@@ -165,6 +166,18 @@ class Attempt:
         self._prove(place, outcome)
         return outcome
 
+    def _know_secrets(self, place: Place) -> None:
+        """Find the secrets of the environment and of the command, and how the command is shown."""
+        redact = self.project.settings.record.redact
+        values = facts.secret_values(place.env, redact)
+        names = facts.secret_names(place.env, redact)
+        self._exact = recipe_json(self.recipe, redact=redact)
+        self._shown = masked(self._exact, {name: place.env[name] for name in names})
+        typed = hidden_values(self._exact, self._shown)
+        self._secrets = forms((*values, *map(os.fsencode, typed)))
+        texts = {*map(os.fsdecode, values), *typed}
+        self._secret_texts = dict.fromkeys(sorted(texts, key=len, reverse=True), REDACTED)
+
     # --- before the launch -----------------------------------------------------------------------
 
     def _take_code(self, env: Mapping[str, str], python: Interpreter | None) -> None:
@@ -208,8 +221,7 @@ class Attempt:
         journal = self.journal
         record = self.project.settings.record
         salt = facts.journal_salt(journal.home)
-        exact = recipe_json(self.recipe, redact=record.redact)
-        start: dict[str, Any] = masked(exact, self._secret_texts)
+        start = dict(self._shown)
         start["project"] = self.project.home.project
         start["note"] = mask_text(self.note, self._secret_texts)
         start["unsaved"] = list(self.unsaved)
@@ -234,9 +246,8 @@ class Attempt:
             start["set_digest"] = place.set_digest()
             surroundings = facts.digest(start["packages"], start["set_digest"])
             identity = self._identity(env, surroundings, salt)
-            lineage = facts.digest(*self.recipe.argv)
+            lineage = facts.digest(*start["command"])
             self.trial = journal.begin(start, identity=identity, lineage=lineage)
-            self._keep_exact(exact, start)
             if self.name:
                 journal.set_mark(self.trial, {"name": self.name})
         except OSError as error:
@@ -246,12 +257,6 @@ class Attempt:
             self._warn(f"{home.unwritable} cannot be written; recorded in {home.journal} instead")
         if self._no_code:
             self._warn(f"the code is not recorded: {self._no_code}")
-
-    def _keep_exact(self, exact: dict[str, Any], shown: dict[str, Any]) -> None:
-        """Where what is shown hides a secret, keep the words as typed in a file of their own."""
-        hidden = {name: exact[name] for name in exact if exact[name] != shown[name]}
-        if hidden and self.trial:
-            write_json(os.path.join(self.trial.path, EXACT), hidden)
 
     def _identity(self, env: Mapping[str, str], surroundings: str, salt: bytes) -> str:
         """Name all that decides what the program does; nothing when the code is not known."""

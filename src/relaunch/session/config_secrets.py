@@ -32,4 +32,4 @@ def without_secrets(text: str, redact: Sequence[str]) -> str:
     """Return a text as it may be shown and kept."""
     for value in secrets_in(text, redact):
         text = text.replace(value, REDACTED)
-    return mask_text(text, ())
+    return mask_text(text, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from relaunch.inside.secret_shapes import mask_text, spans
 from relaunch.journal.store import write_file, write_json
 from relaunch.textfile import make_own_folder
 
@@ -39,7 +40,7 @@ def environment(
         if secret.match(name.upper()):
             redacted.append(name)
         elif allowed.match(name):
-            values[name] = env[name]
+            values[name] = mask_text(env[name])
             continue
         hashes[name] = digest(env[name], salt=salt)
     return {"values": values, "hashes": hashes, "redacted": redacted}
@@ -53,8 +54,16 @@ def environment_digest(env: Mapping[str, str], *, salt: bytes) -> str:
 
 
 def secret_values(env: Mapping[str, str], redact: Sequence[str]) -> tuple[bytes, ...]:
-    """Return the values that must not reach the journal; too short to be a secret: left alone."""
-    found = {os.fsencode(env[name]) for name in secret_names(env, redact)}
+    """Return the values that must not reach the journal; too short to be a secret: left alone.
+
+    A variable of another name may have one within its value: `DB_URL=postgres://user:password@db`.
+    """
+    names = secret_names(env, redact)
+    found = {os.fsencode(env[name]) for name in names}
+    others = "\n".join(f"{name}={env[name]}" for name in env.keys() - names).encode(
+        "utf-8", "surrogateescape"
+    )
+    found.update(others[first:end] for first, end in spans(others) if end - first >= 6)
     return tuple(sorted(found, key=len, reverse=True))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, SnapshotError, UsageError
-from relaunch.journal.store import read_json, write_json
+from relaunch.journal.store import read_json, write_exactly
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ def give_back(home: Home, journal: Journal, trial: Trial, to: str = "") -> Given
     value = {"path": target, "trial": trial.id, "digest": code.digest, "looks": looks}
     try:
         os.makedirs(os.path.dirname(receipt), mode=0o700, exist_ok=True)
-        write_json(receipt, {**value, "missing": list(missing)})
+        write_exactly(receipt, {**value, "missing": list(missing)})
     except OSError:
         pass  # then the next `rl back` to the same place asks for another place
     return GivenBack(path=target, missing=missing)

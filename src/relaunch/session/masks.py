@@ -1,69 +1,155 @@
-"""Hides secrets that were typed: in commands, resets and values; the exact words lie apart."""
+"""Hides secrets that were typed: in commands, resets and values; and says when they are missing."""
 
 from __future__ import annotations
 
+import os
+
+from relaunch.errors import UsageError
+from relaunch.inside import secret_shapes
+from relaunch.inside.secret_shapes import REDACTED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-REDACTED = "<redacted>"
-_ALONE = frozenset({"token", "secret", "password", "passwd", "passphrase", "apikey", "credential"})
-_BEFORE_KEY = frozenset({"api", "access", "secret", "auth", "private", "encryption", "wandb"})
+__all__ = [
+    "REDACTED",
+    "hidden_parts",
+    "hidden_values",
+    "mask_text",
+    "mask_words",
+    "masked",
+    "with_secrets",
+]
+
+_OPENING = REDACTED[:-1] + ":"
+"""`<redacted:NAME>` is the value of a variable, which can be asked for again."""
+_LEAST = 6
+"""A value shorter than this is not looked for elsewhere."""
+_GIVEN = {
+    "curl": ("-u", "--user", "--proxy-user"), "wget": ("--password",), "sshpass": ("-p",),
+    "redis-cli": ("-a",), "docker": ("-p",), "podman": ("-p",), "http": ("-a",),
+}  # fmt: skip
+"""Options of programs that are named for something else, and take a secret."""
+_JOINED = {"mysql": "-p", "mysqldump": "-p", "mysqladmin": "-p", "mariadb": "-p", "sshpass": "-p"}
 
 
-def masked(recipe: dict[str, Any], secrets: Sequence[str]) -> dict[str, Any]:
-    """Return a recipe as the journal keeps it, fit to be shown to anyone."""
+def masked(recipe: dict[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return a recipe as the journal keeps it; `variables` are secrets of the environment.
+
+    The value of one that stands in a word is kept as its name.
+    """
+    known = {value: f"{_OPENING}{name}>" for name, value in variables.items()}
     found = dict(recipe)
-    found["command"] = mask_words(recipe["command"], secrets)
-    if "typed" in recipe:
-        found["typed"] = mask_words(recipe["typed"], secrets)
+    for name in ("command", "typed"):
+        if name in recipe:
+            found[name] = mask_words(recipe[name], known)
     found["resets"] = [
-        mask_text(reset, secrets) if isinstance(reset, str) else mask_words(reset, secrets)
+        mask_text(reset, known) if isinstance(reset, str) else mask_words(reset, known)
         for reset in recipe["resets"]
     ]
-    found["env_set"] = {name: mask_text(v, secrets) for name, v in recipe["env_set"].items()}
+    found["env_set"] = {name: mask_text(v, known) for name, v in recipe["env_set"].items()}
+    for name in ("until", "match"):
+        if recipe.get(name):
+            found[name] = mask_text(recipe[name], known)
     return found
 
 
-def mask_words(words: Sequence[str], secrets: Sequence[str]) -> list[str]:
-    """Hide the value of `--api-key VALUE` and `--password=VALUE`, and known secrets anywhere."""
+def mask_words(words: Sequence[str], secrets: Mapping[str, str]) -> list[str]:
+    """Hide the value of `--api-key VALUE` and `--password=VALUE`, and secrets anywhere.
+
+    `secrets` are known values, each with what is shown in its place.
+    """
     shown: list[str] = []
-    hide = False
+    before = program = ""
     for word in words:
-        option, equals, value = word.partition("=")
-        if hide and not word.startswith("-"):
-            shown.append(REDACTED)
-        elif equals and value and _is_secret_option(option):
-            shown.append(f"{option}={REDACTED}")
+        if not program and "=" not in word:
+            program = os.path.basename(word)
+        name, equals, value = word.partition("=")
+        joined = _JOINED.get(program)
+        if before in _GIVEN.get(program, ()) and not word.startswith("-"):
+            user, colon, _ = word.partition(":")
+            hidden = _known(word[len(user) + 1 :] if colon else word, secrets)
+            shown.append(f"{user}:{hidden}" if colon else hidden)
+        elif before.startswith("-") and "=" not in before and _takes_secret(before, word):
+            shown.append(_known(word, secrets))
+        elif equals and _is_name(name) and secret_shapes.is_given(name, value):
+            shown.append(f"{name}={_known(value, secrets)}")
+        elif joined and shown and word.startswith(joined) and len(word) > 3 and word[2:3] != "=":
+            shown.append(f"{joined}{_known(word[2:], secrets)}")
         else:
             shown.append(mask_text(word, secrets))
-        hide = not equals and _is_secret_option(option)
+        before = word
     return shown
 
 
-def mask_text(text: str, secrets: Sequence[str]) -> str:
-    """Hide known secrets in a text, and the password of an address."""
-    for secret in secrets:
-        text = text.replace(secret, REDACTED)
-    at = text.find("://")
-    while at >= 0:
-        end = at + 3
-        while end < len(text) and text[end] not in "/ \t\"'":
-            end += 1
-        user, colon, rest = text[at + 3 : end].partition(":")
-        password, sign, host = rest.rpartition("@")
-        if colon and sign and password:
-            text = f"{text[: at + 3]}{user}:{REDACTED}@{host}{text[end:]}"
-        at = text.find("://", at + 3)
+def _takes_secret(option: str, word: str) -> bool:
+    return not word.startswith("--") and secret_shapes.is_given(option, word)
+
+
+def _is_name(text: str) -> bool:
+    return bool(text) and text.strip("+~-").replace(".", "_").replace("-", "_").isidentifier()
+
+
+def _known(value: str, secrets: Mapping[str, str]) -> str:
+    """Return what stands for a secret: the variable that has it, where there is one."""
+    return secrets.get(value, REDACTED)
+
+
+def mask_text(text: str, secrets: Mapping[str, str]) -> str:
+    """Hide secrets in a text: known ones, passwords of addresses, and what looks like one."""
+    for secret, shown in secrets.items():
+        text = text.replace(secret, shown)
+    return secret_shapes.mask_text(text)
+
+
+def hidden_values(exact: dict[str, Any], shown: dict[str, Any]) -> list[str]:
+    """Return the values that were taken out of a recipe."""
+    found = []
+    for whole, kept in zip(_texts(exact), _texts(shown), strict=True):
+        if whole != kept:
+            found += [value for _, value in hidden_parts(whole, kept) if len(value) >= _LEAST]
+    return found
+
+
+def hidden_parts(whole: str, kept: str) -> list[tuple[str, str]]:
+    """Return a text in pieces: what is kept of it, and the value that was taken out behind that."""
+    while (named := kept.find(_OPENING)) >= 0:
+        kept = kept[:named] + REDACTED + kept[named:].partition(">")[2]
+    first, *parts = kept.split(REDACTED)
+    found = []
+    at = len(first)
+    for part in parts:
+        end = whole.find(part, at + 1) if part else len(whole)
+        if end < 0:
+            break
+        found.append((first, whole[at:end]))
+        first, at = part, end + len(part)
+    return [*found, (first, "")]
+
+
+def _texts(recipe: dict[str, Any]) -> Iterator[str]:
+    for name in ("command", "typed"):
+        yield from recipe.get(name, ())
+    for reset in recipe["resets"]:
+        yield from [reset] if isinstance(reset, str) else reset
+    yield from recipe["env_set"].values()
+
+
+def with_secrets(text: str, what: str) -> str:
+    """Return a text with the values of variables again; UsageError where a secret was not kept."""
+    while (at := text.find(_OPENING)) >= 0:
+        name = text[at + len(_OPENING) :].partition(">")[0]
+        if name not in os.environ:
+            raise UsageError(
+                f"{what} was started with the value of {name}, a secret that was not kept",
+                hint=f"export {name}=...",
+            )
+        text = text.replace(f"{_OPENING}{name}>", os.environ[name])
+    if REDACTED in text:
+        raise UsageError(
+            f"{what} was started with `{text}`: the secret was not kept",
+            hint="give the whole command again: rl -- CMD",
+        )
     return text
-
-
-def _is_secret_option(option: str) -> bool:
-    """Tell `--hf-token` and `--api_key` from `--tokenizer`, `--max-tokens` and `--key`."""
-    if not option.startswith("-"):
-        return False
-    words = option.lstrip("-").lower().replace("_", "-").split("-")
-    return words[-1] in _ALONE or (
-        words[-1] == "key" and words[-2:-1] != [] and words[-2] in _BEFORE_KEY
-    )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, UsageError
-from relaunch.journal.store import before, read_json
+from relaunch.journal.store import before
 from relaunch.recipe import GpuFree, Limits, Recipe, SmallDisk
 from relaunch.session.facts import matches
-
-EXACT = "exact.json"
-"""Beside a trial whose command shows a secret: the words as typed, for running it again."""
+from relaunch.session.masks import REDACTED, mask_text, mask_words, with_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +64,7 @@ def _repeated(project: Project, request: Request) -> Recipe:
         rl = "rl warm" if request.warm else "rl"
         raise UsageError("nothing to repeat yet", hint=f"{rl} -- python train.py")
     check_secrets_given(last, request.env or {})
-    return recipe_of(last, project)
+    return recipe_of(last, project, request.env)
 
 
 def check_secrets_given(trial: Trial, given: Mapping[str, str]) -> None:
@@ -158,20 +156,28 @@ def last_trial(project: Project, *, warm: bool = False) -> Trial | None:
     return here or newest
 
 
-def recipe_of(trial: Trial, project: Project) -> Recipe:
-    """Read the recipe of an earlier trial back, its paths moved to this work tree."""
-    start = {**trial.start, **(read_json(os.path.join(trial.path, EXACT)) or {})}
+def recipe_of(trial: Trial, project: Project, given: Mapping[str, str] | None = None) -> Recipe:
+    """Read the recipe of an earlier trial back, its paths moved to this work tree.
+
+    Its secrets come from variables, from the settings, or are `given` as variables once more;
+    UsageError where they come from nowhere.
+    """
+    start = trial.start
+
+    def again(text: str) -> str:
+        return with_secrets(text, f"#{trial.id}")
+
     try:
         return Recipe(
-            argv=tuple(start["command"]),
+            argv=tuple(map(again, start["command"])),
             cwd=_moved(start, project.home.project),
-            resets=tuple(r if isinstance(r, str) else tuple(r) for r in start["resets"]),
+            resets=tuple(_reset_again(reset, project, again) for reset in start["resets"]),
             reset_continue=bool(start["reset_continue"]),
             config_set=start["set"],
-            env=dict(start["env_set"]),
+            env={name: _set_again(name, v, given, again) for name, v in start["env_set"].items()},
             limits=_limits_of(start),
-            until=start["until"],
-            match=start["match"],
+            until=again(start["until"]),
+            match=again(start["match"]),
             exit_code=start["exit_code"],
             src=tuple(start["src"]),
             frozen=bool(start["frozen"]),
@@ -179,7 +185,7 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
             at=tuple(start.get("at", ())),
             warm_memory=start.get("warm_memory", ""),
             warm_idle_s=start.get("warm_idle_s", 0.0),
-            typed=tuple(start.get("typed", ())),
+            typed=tuple(map(again, start.get("typed", ()))),
             watch=bool(start.get("watch")),
             blame=bool(start.get("blame")),
             elsewhere=_elsewhere_of(start),
@@ -192,6 +198,30 @@ def recipe_of(trial: Trial, project: Project) -> Recipe:
         raise JournalError(
             f"trial #{trial.id} does not hold a whole recipe: {error}", hint=f"rl show {trial.id}"
         ) from None
+
+
+def _reset_again(
+    kept: str | list[str], project: Project, again: Callable[[str], str]
+) -> str | tuple[str, ...]:
+    """Return a reset of the settings where that is shown the same; it may hold a secret."""
+    for reset in project.settings.run.reset:
+        if isinstance(reset, str):
+            if kept == mask_text(reset, {}):
+                return reset
+        elif kept == mask_words(reset, {}):
+            return reset
+    return again(kept) if isinstance(kept, str) else tuple(map(again, kept))
+
+
+def _set_again(
+    name: str, kept: str, given: Mapping[str, str] | None, again: Callable[[str], str]
+) -> str:
+    """Return the value of a variable that was given by hand, where it was kept or is there now."""
+    if given and name in given:
+        return given[name]
+    if REDACTED in kept and name in os.environ:
+        return os.environ[name]
+    return again(kept)
 
 
 def _moved(start: dict[str, Any], project: str) -> str:

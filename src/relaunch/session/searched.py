@@ -101,7 +101,7 @@ def summary(search: Search, *, is_last: bool) -> Summary:
         "kind": str(start["kind"]),
         "verb": verb,
         "state": state,
-        "command": mask_words([str(word) for word in start["request"]["command"]], ()),
+        "command": mask_words([str(word) for word in start["request"]["command"]], {}),
         "told": str(end.get("told") or end.get("refused") or ""),
         "stopped": str(end.get("stopped") or ""),
         "found": bool(end.get("found")),
@@ -229,7 +229,7 @@ def _changes(names: list[str], candidate: str) -> str:
 def shown_start(search: Search) -> dict[str, Any]:
     """Return the start of a search as anyone may see it: of variables the names alone."""
     request = dict(search.start["request"])
-    request["command"] = mask_words(request["command"], ())
+    request["command"] = mask_words(request["command"], {})
     if "env" in request:
         request["env"] = dict.fromkeys(request["env"], REDACTED)
     return {**search.start, "request": request}

@@ -13,7 +13,7 @@ from relaunch.trial.place.synchronous import synchronous, told, torch_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from relaunch.events import Event
@@ -53,7 +53,9 @@ def make_single(place: Place, folder: str, python: Interpreter | None) -> Mappin
     return {SINGLE: f"all:{folder}"}
 
 
-def keep_collapsed(trial: Trial, top: str, secrets: Sequence[str]) -> tuple[dict[str, Any], ...]:
+def keep_collapsed(
+    trial: Trial, top: str, secrets: Mapping[str, str]
+) -> tuple[dict[str, Any], ...]:
     """Join what the processes of a trial noted into one file of the trial, and return it."""
     folder = os.path.join(trial.path, "single")
     found: dict[tuple[str, str], int] = {}

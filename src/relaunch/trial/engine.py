@@ -136,7 +136,7 @@ def _launch(
     started = time.monotonic()
     watch = Watch(record=record, started=started, until=recipe.until)
     redactor = Redactor(watch.chunk, world.secrets)
-    chunk = redactor.chunk if world.secrets else watch.chunk
+    chunk = redactor.chunk
     way: Launched | None = None
     forked: Forked | None = None
     gone = ""

@@ -67,9 +67,9 @@ def test_a_file_that_was_removed_breaks_it(kept: Kept) -> None:
     assert kept.refusal() == "it was changed after it was sealed"
 
 
-def test_words_of_the_trial_that_were_added_break_it(kept: Kept) -> None:
+def test_words_of_the_trial_that_were_changed_break_it(kept: Kept) -> None:
     kept.seal()
-    (kept.trial / "exact.json").write_text('{"env_set": {"LD_PRELOAD": "x"}}')
+    (kept.trial / "start.json").write_text('{"env_set": {"LD_PRELOAD": "x"}}')
     assert kept.refusal() == "it was changed after it was sealed"
 
 

@@ -22,7 +22,7 @@ from relaunch.journal.snapshot.restore import (
 )
 from relaunch.journal.snapshot.state import remove
 from relaunch.journal.snapshot.workindex import WorkIndex
-from relaunch.journal.store import read_json, write_json
+from relaunch.journal.store import read_json, write_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _update(home: Home, folder: str, copy: FrozenCopy) -> None:
         missing += absent
     copy.linked = tuple(linked)
     copy.missing = tuple(missing)
-    write_json(state, {place: root.path for root, place in copy._pairs})
+    write_exactly(state, {place: root.path for root, place in copy._pairs})
 
 
 def _lead_out(home: Home, root: Root, place: str, index: str) -> None:

@@ -8,7 +8,7 @@ from relaunch.errors import JournalError
 from relaunch.inside.protocol import SITE as HOOK_SITE
 from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot.code import EDITABLE, PYTHONPATH
-from relaunch.journal.store import read_json, write_json
+from relaunch.journal.store import read_json, write_exactly
 from relaunch.textfile import read_if_there
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ def _editables(site_packages: Iterable[str], home: Home) -> list[str]:
         found += [str(path) for path in now[site][1]]  # type: ignore[attr-defined]  # from JSON
     if any(known.get(site) != was for site, was in now.items()):
         try:
-            write_json(file, {**known, **now})
+            write_exactly(file, {**known, **now})
         except OSError:
             pass  # it only saves time
     return found

@@ -10,7 +10,7 @@ import os
 import time
 
 from relaunch.errors import JournalError, SnapshotError
-from relaunch.journal.store import read_json, write_json
+from relaunch.journal.store import read_json, write_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Remembered:
         old = self.index
         data |= {"format": FORMAT, "index": os.path.basename(index), "stat": _identity(index)}
         try:
-            write_json(self.file, data)
+            write_exactly(self.file, data)
         except OSError as error:
             raise SnapshotError(f"cannot write {self.file}: {error.strerror}") from None
         self.data = data

@@ -1,0 +1,537 @@
+"""Finds secrets in text by their shape and by the name beside them; pure, and quick without any.
+
+Three things are looked for: tokens with a known beginning (`ghp_...`, key blocks, JSON web tokens),
+passwords in addresses (`scheme://user:password@host`, `?token=...`), and values beside a name that
+says so (`password=...`, `--api-key ...`, `"secret": "..."`, `Authorization: Bearer ...`). Programs
+that train models speak of tokens all day: `max_tokens=512`, `pad_token=<pad>` are no secrets.
+
+Searches in C find what most output has none of; `re` is imported at the first suspicion.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from re import Pattern
+    from typing import Any
+
+REDACTED = "<redacted>"
+_MASK = REDACTED.encode()
+
+_IS_NAME = bytes(
+    0x77 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 0x20 for c in range(256)
+)
+"""Letters, digits, `_` and `-` become `w`, all else a blank."""
+_LONG = b"w" * 16
+_RULE = b"-----"
+_STEMS = (
+    b"pass", b"pwd", b"secret", b"token", b"key", b"auth", b"credential", b"bearer", b"cookie",
+    b"://",
+)  # fmt: skip
+_BEFORE, _AFTER = 80, 600
+"""How far a name may reach back, and a value on."""
+_HELD = 8192
+"""So much of a secret that has not ended yet is waited for."""
+
+_HEX_DIGITS = b"0123456789abcdef \t\r\n\"'"
+_PLAIN_BEGINNINGS = (
+    b"A3T", b"AKIA", b"ASIA", b"ABIA", b"ACCA", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_",
+    b"github_pat_", b"glpat-", b"gldt-", b"glptt-", b"glrt-", b"glcbt-", b"glsoat-", b"glft-",
+    b"glimt-", b"glagent-", b"gloas-", b"glffct-", b"glpsat-", b"xox", b"xapp-", b"hf_",
+    b"api_org_", b"sk-", b"AIza", b"ya29.", b"GOCSPX-", b"1//0",
+    b"k_live_", b"k_test_", b"k_prod_", b"whsec_",
+    b"npm_", b"pypi-", b"dckr_", b"SG.", b":AA", b"dapi", b"dop_v1_", b"doo_v1_", b"dor_v1_",
+    b"key-", b"sq0", b"EAAA", b"shpat_", b"shpca_", b"shppa_", b"shpss_", b"hvs.", b"hvb.", b"hvr.",
+    b"lin_api_", b"PMAK-", b"r8_", b"gsk_", b"xai-", b"nvapi-", b"wandb_v", b"ATATT3", b"glsa_",
+    b"figd_", b"LTAI", b"AGE-SECRET", b"tskey-", b"dp.pt.", b"dp.st.", b"dp.ct.", b"dp.sa.", b"eyJ",
+    *(b"SK%x" % digit for digit in range(16)),
+)  # fmt: skip
+_PREFIXES = rb"""
+    (?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])
+    | gh[pousr]_[A-Za-z0-9]{16,} | github_pat_\w{20,}
+    | gl(?:pat|dt|ptt|rt|cbt|soat|ft|imt|agent|oas|ffct|psat)-[\w.-]{16,}
+    | xox[abceoprs]-[\w-]{10,} | xapp-[\w-]{16,}
+    | (?:hf|api_org)_[A-Za-z0-9]{20,}
+    | sk-(?:ant|proj|or|svcacct|admin|lf)-[\w-]{16,} | sk-(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{20,}
+    | sk-[0-9a-f]{32,}
+    | AIza[\w-]{30,} | ya29\.[\w-]{16,} | GOCSPX-[\w-]{20,} | 1//0[\w-]{30,}
+    | (?:sk|rk|pk)_(?:live|test|prod)_[A-Za-z0-9]{10,} | whsec_[A-Za-z0-9+/=]{16,}
+    | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{16,} | dckr_(?:pat|oat)_[\w-]{16,}
+    | SG\.[\w-]{16,}\.[\w-]{16,} | SK[0-9a-f]{32}(?![0-9a-f]) | \d{8,10}:AA[\w-]{32,}
+    | dapi[0-9a-f]{32}(?:-\d)? | do[opr]_v1_[0-9a-f]{32,} | key-[0-9a-f]{32}(?![0-9a-f])
+    | sq0[a-z]{3}-[\w-]{22,} | EAAA[\w-]{40,} | shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}
+    | hv[sbr]\.[\w-]{20,} | lin_api_\w{20,} | PMAK-[\w-]{20,} | r8_\w{30,} | gsk_\w{30,}
+    | xai-[\w-]{30,} | nvapi-[\w-]{30,} | wandb_v\d_\w{20,} | ATATT3[\w=-]{20,} | glsa_\w{20,}
+    | figd_[\w-]{20,} | LTAI[A-Za-z0-9]{16,} | AGE-SECRET-KEY-1[A-Z0-9]{20,} | tskey-[\w-]{16,}
+    | dp\.(?:pt|st|ct|sa)\.[\w.]{30,}
+    | eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?
+"""
+_BEGINNINGS = rb"""(?:
+    A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|gh[pousr]_|github_pat_|gl[a-z]{2,5}-|xox[abceoprs]-|xapp-|hf_|api_org_|sk-|AIza|ya29\.
+    |GOCSPX-|1//0|[srp]k_(?:live|test|prod)_|whsec_|npm_|pypi-|dckr_|SG\.|SK[0-9a-f]|\d{8,10}:AA|dapi
+    |do[opr]_v1_|key-[0-9a-f]{4}|sq0|EAAA|shp(?:at|ca|pa|ss)_|hv[sbr]\.|lin_api_|PMAK-|r8_|gsk_|xai-|nvapi-|wandb_v
+    |ATATT3|glsa_|figd_|LTAI|AGE-SECRET|tskey-|dp\.|eyJ
+)"""
+_VALUE = rb"""
+    (?:
+        \\{0,4}["']?\]?[ \t]{0,8}
+        (?: (?:=>|:=|:|=)(?:[ \t]*(?:str|bytes|SecretStr|Optional\[str\]|str[ ]\|[ ]None)[ \t]*=)?
+          | >
+        )
+        [ \t]{0,8}(?:[|>][+-]?[ \t]*\r?\n[ \t]+)?
+      | (?P<apart>[ \t]{1,8})
+      | (?P<listed>["'],[ \t]*(?=["']))
+    )
+    (?:[bru]{0,2}(?P<quote>\\{0,4}["'])(?P<quoted>[^"'\r\n]{1,500}?)(?:\\{0,4}["']|(?=[\r\n])|\Z)
+      |(?P<bare>(?:(?!\\[nrt"']|[,;&][ \t]*[\w.-]+["']?[ \t]*[=:])[^\s"'`<>])+))
+"""
+_SCHEME = rb"(?:bearer|basic|token|digest|apikey|negotiate)[ \t]+"
+_KEY_BLOCK = rb"""-----BEGIN[ ][A-Z0-9 ]{0,30}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
+    (?:[A-Za-z0-9+/=\s:,.()_-]|\\[nr])*?
+    (?:-----END[ ][A-Z0-9 ]{0,40}-----|(?![A-Za-z0-9+/=\s:,.()\\_-])|\Z)"""
+_QUERY = rb"""[?&;](?:
+    [\w.-]{0,40}(?:token|secret|signature|password|passwd|api[_-]?key|credential|auth)
+    |sig|pwd|pw|pass|key|code|access_key|subscription-key)=([^&\s"'<>#`\\]{6,})"""
+
+_PASSWORDS = frozenset({"password", "passwd", "passphrase", "passwort", "pwd", "userpassword"})
+_SECRETS = frozenset(
+    {"secret", "secrets", "apikey", "secretkey", "accesskey", "privatekey", "authkey", "authtoken",
+     "accesstoken", "accountkey", "sharedaccesskey", "clientsecret", "credential", "credentials",
+     "authorization", "sessionkey", "encryptionkey", "pgpassword", "secretaccesskey", "sshpass"}
+)  # fmt: skip
+_BEFORE_KEY = frozenset(
+    {"api", "access", "secret", "auth", "private", "encryption", "wandb", "account", "shared",
+     "storage", "signing", "master", "session", "service", "subscription", "ssh", "deploy", "app",
+     "application", "openai", "anthropic", "hf", "stripe", "admin", "hmac", "license", "client",
+     "crypt", "decryption", "kaggle", "comet", "neptune", "gpg", "jwt", "cookie", "webhook"}
+)  # fmt: skip
+_OF_ACCESS = frozenset(
+    {"refresh", "bearer", "github", "gitlab", "slack", "personal", "security", "csrf", "git", "gh"}
+)
+_OF_TEXT = frozenset(
+    {"pad", "eos", "bos", "unk", "sep", "cls", "mask", "image", "audio", "video", "special", "next",
+     "prev", "previous", "last", "first", "stop", "start", "end", "per", "max", "min", "new", "num",
+     "n", "tool", "begin", "additional", "prompt", "each", "every", "this", "current", "separator",
+     "input", "output", "text", "target", "word", "vision", "decoder", "forced", "timestamp",
+     "lang", "language", "unexpected", "invalid", "sub", "eot", "eod"}
+)  # fmt: skip
+"""Before `token`: one of a text."""
+_AFTER_ALL = frozenset(
+    {"value", "val", "raw", "plain", "b64", "base64", "header", "prod", "dev", "test", "staging"}
+)
+_NO_VALUES = frozenset(
+    {"none", "null", "nil", "true", "false", "str", "bytes", "string", "int", "bool", "undefined",
+     "required", "optional", "default", "empty", "hidden", "redacted", "masked", "example", "any",
+     "changeme", "prompt", "stdin", "env", "self", "object", "dict", "list", "tuple", "function",
+     "not", "unset", "missing", "lambda", "return", "type", "basic", "bearer", "digest", "auto"}
+)  # fmt: skip
+_STRONG, _LIKELY, _MAYBE = 3, 2, 1
+_STEM_WORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential")
+
+
+def mask(data: bytes) -> bytes:
+    """Return the data with `<redacted>` where a secret stood."""
+    found = spans(data)
+    return cut(data, found) if found else data
+
+
+def mask_text(text: str) -> str:
+    """Return the text with `<redacted>` where a secret stood."""
+    raw = text.encode("utf-8", "surrogatepass")
+    found = spans(raw)
+    return cut(raw, found).decode("utf-8", "surrogatepass") if found else text
+
+
+def cut(data: bytes, found: Sequence[tuple[int, int]], begin: int = 0) -> bytes:
+    """Return the data from `begin` on, with `<redacted>` instead of each stretch."""
+    parts = []
+    for first, end in found:
+        if end > begin:
+            parts += [data[begin : max(begin, first)], _MASK]
+            begin = end
+    return b"".join(parts) + data[begin:]
+
+
+def spans(data: bytes) -> list[tuple[int, int]]:
+    """Return where secrets are, in order, none within another."""
+    names = data.translate(_IS_NAME)
+    found: list[tuple[int, int]] = []
+    at = names.find(_LONG)
+    while at >= 0:
+        end = names.find(b" ", at)
+        end = len(data) if end < 0 else end
+        found += _with_prefix(data, max(0, at - 16), end)
+        at = names.find(_LONG, end)
+    low = data.lower()
+    for stem in _STEMS:
+        at = low.find(stem)
+        if at >= 0:
+            found += _beside(stem, data, low, names, at)
+    return _merged(found) if found else found
+
+
+def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for first, end in sorted(found):
+        if kept and first < kept[-1][1]:
+            kept[-1] = (kept[-1][0], max(end, kept[-1][1]))
+        else:
+            kept.append((first, end))
+    return kept
+
+
+def _with_prefix(data: bytes, first: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the tokens with a known beginning in a long word, which may go on behind dots."""
+    if not data[first:end].strip(_HEX_DIGITS) or (
+        _compiled is None and not _may_begin(data[first:end])
+    ):
+        return
+    rules = _rules()
+    while begun := rules.beginning.search(data, first, end):
+        first = begun.start()
+        token = rules.prefix.match(data, first, first + 4096)
+        if token is None:
+            first += 1
+            continue
+        yield token.span()
+        first = token.end()
+        if token[0][:1] == b"A" and (beside := rules.aws.match(data, first)):
+            yield beside.span(1)
+
+
+def _may_begin(word: bytes) -> bool:
+    """Tell whether a known beginning is in a word, without the patterns and their import."""
+    return any(begin in word for begin in _PLAIN_BEGINNINGS)
+
+
+def _beside(
+    stem: bytes, data: bytes, low: bytes, names: bytes, at: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the values beside names that have a word in them."""
+    done = -1
+    while at >= 0:
+        if at >= done:
+            if stem == b"://":
+                yield from _in_address(data, low, at)
+            elif stem == b"token" and low[at + 5 : at + 6] in (b"s", b"i"):
+                done = at + 6  # `tokens`, `tokenizer`
+            else:
+                end = names.find(b" ", at)
+                end = len(data) if end < 0 else end
+                done = end
+                if stem == b"key" and data[end - 5 : end] == _RULE:
+                    yield from _key_block(data, at)
+                elif data[end : end + 1] in _MAY_FOLLOW:
+                    first = names.rfind(b" ", max(0, at - _BEFORE), at) + 1
+                    yield from _named(stem, data, low, first or max(0, at - _BEFORE), end)
+        at = low.find(stem, max(at + 1, done))
+
+
+_MAY_FOLLOW = frozenset(bytes([c]) for c in b"=:\"'\\] \t>")
+
+
+def _in_address(data: bytes, low: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Yield the password and the secret parameters of an address, and what curl is given for it."""
+    end = at + 3
+    line = low[max(low.rfind(b"\n", 0, at), at - 500, 0) : at + 500]
+    if b"curl " in line and (b" -u" in line or b"user" in line):
+        first = max(data.rfind(b"\n", 0, at), at - 500, 0)
+        for one in _rules().curl.finditer(data, first, at + 500):
+            yield one.span(1)
+    blank = _first_of(data, end, b" \t\r\n\"'<>`")
+    address = data[end:blank]
+    if b"@" not in address and b"=" not in address and b"hook" not in address:
+        return
+    rules = _rules()
+    if found := rules.userinfo.match(data, end, blank):
+        group = 1 if found[1] else 2
+        if _is_password(found[group].decode("latin-1"), group == 2):
+            yield found.span(group)
+    for one in rules.query.finditer(data, end, blank):
+        if _is_plausible(one[1].decode("latin-1"), _LIKELY):
+            yield one.span(1)
+    if found := rules.hook.match(data, end, blank):
+        yield found.span(1)
+
+
+def _is_password(text: str, is_user: bool) -> bool:
+    if text[:1] in ("<", "$", "{", "*", "%", "["):
+        return text[:1] == "%" and len(text) > 5
+    return not is_user or (len(text) >= 12 and _is_mixed(text))
+
+
+def _first_of(data: bytes, at: int, ends: bytes) -> int:
+    window = data[at : at + 2048]
+    return at + min((i for c in ends if (i := window.find(c)) >= 0), default=len(window))
+
+
+def _key_block(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    begin = data.rfind(b"-----BEGIN", max(0, at - 45), at)
+    if begin >= 0 and (block := _rules().key_block.match(data, begin)):
+        yield block.span()
+
+
+def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the value beside one name, which is the word between `first` and `end`."""
+    name = data[first:end].decode("latin-1")
+    strength = _strengths.get(name)
+    if strength is None:
+        if len(_strengths) > _MOST_NAMES:
+            _strengths.clear()
+        strength = _strengths[name] = strength_of(name)
+    if not strength:
+        return
+    follows = data[end : end + 12]
+    is_option = name.startswith("--") or data[first - 1 : first] == b"-"
+    has_sign = b"=" in follows or b":" in follows or b">" in follows
+    is_netrc = stem == b"pass" and b"login" in low[max(0, first - _BEFORE) : first]
+    if not (has_sign or is_option or is_netrc or stem == b"bearer"):
+        return
+    rules = _rules()
+    if stem == b"bearer" and (token := rules.bearer.match(data, end)):
+        yield token.span(1)
+        return
+    found = rules.value.match(data, end, min(len(data), end + _AFTER))
+    if not found:
+        return
+    group = "bare" if found["bare"] else "quoted"
+    value, where = found[group], found.start(group)
+    low_name = name.lower()
+    is_header = low_name.endswith("authorization") or (
+        low_name.endswith("auth") and b":" in data[end:where]
+    )
+    if is_header and (scheme := rules.scheme.match(data, where)):
+        if rest := rules.rest_of_line.match(data, scheme.end()):
+            yield rest.span()
+        return
+    if found["apart"] and not is_option:
+        if is_netrc and name.lower() == "password":
+            yield where, where + len(value)
+        return
+    if found["listed"] and not is_option:
+        return
+    if group == "bare":
+        value = value.rstrip(b",;:)}]")
+    text = value.decode("latin-1")
+    separator = data[end:where]
+    if group == "bare" and not _is_literal(text, separator, data, where + len(value), is_option):
+        return
+    if _is_plausible(text, strength):
+        yield where, where + len(value)
+
+
+def _is_literal(text: str, separator: bytes, data: bytes, end: int, is_option: bool) -> bool:
+    """Tell a value from an expression of a program and from the next word of a sentence."""
+    plain = text.replace("_", "a").replace(".", "a").isalnum() and not any(
+        c.isdigit() for c in text
+    )
+    if b":" in separator:
+        after = data[end : end + 1]
+        if after not in (b"", b"\r", b"\n", b",", b"}", b'"', b"'", b"\\", b";", b"<"):
+            return not plain and _is_mixed(text)
+        return b"(" not in text.encode("latin-1") and not (plain and "." in text)
+    if data[end : end + 1] in (b"(", b"["):
+        return False
+    if "(" in text or "[" in text:
+        return False
+    return not plain or is_option or (separator.strip() == separator and "." not in text)
+
+
+def strength_of(name: str) -> int:
+    """Tell how much a name says that its value is a secret: 0 is nothing."""
+    if name in ("PWD", "OLDPWD"):  # where a shell is
+        return 0
+    words = _words_of(name)
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _AFTER_ALL):
+        words.pop()
+    if not words:
+        return 0
+    last, before = words[-1].rstrip("0123456789") or words[-1], words[-2:-1]
+    if last in _PASSWORDS or last in _SECRETS:
+        return _STRONG
+    if last in ("key", "keys"):
+        return _STRONG if before and before[0] in _BEFORE_KEY else 0
+    if last == "token":
+        if before and (before[0] in _OF_ACCESS or before[0] in _BEFORE_KEY):
+            return _STRONG
+        return 0 if before and before[0] in _OF_TEXT else _LIKELY
+    if last in ("pass", "pw", "auth", "bearer", "cookie"):
+        return _MAYBE
+    for ending in ("password", "passwd", "secret", "apikey"):
+        if last.endswith(ending):
+            return _STRONG
+    return _LIKELY if last.endswith("token") and last[:-5] not in _OF_TEXT else 0
+
+
+def _words_of(name: str) -> list[str]:
+    """Split `db.userPassword` and `HF-TOKEN` into words in lower case."""
+    parts: list[str] = []
+    before = ""
+    for char in name:
+        if not char.isalnum():
+            parts.append(" ")
+        elif char.isupper() and before.islower():
+            parts.append(" " + char)
+        else:
+            parts.append(char)
+        before = char
+    return "".join(parts).lower().split()
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Tell whether the value that goes by this name is a secret."""
+    strength = strength_of(name)
+    return bool(strength) and _is_plausible(value, strength)
+
+
+def is_given(name: str, value: str) -> bool:
+    """Tell whether `NAME=value` or `--name value` of a command gives a secret: it is no code."""
+    strength = strength_of(name)
+    if strength == _STRONG:
+        low = value.lower()
+        is_stand_in = value[:1] in ("<", "$", "{") or low in _NO_VALUES
+        is_path = value.startswith(("/", "./", "../", "@/"))
+        return len(value) >= 3 and not is_stand_in and not is_path
+    if strength == _LIKELY and len(value) >= 6 and value.isalpha():
+        return value.lower() not in _NO_VALUES and len(value) >= 10
+    return bool(strength) and _is_plausible(value, strength)
+
+
+def mask_all(value: Any) -> Any:
+    """Return plain data without secrets in its texts, and beside names that say so."""
+    if isinstance(value, str):
+        return mask_text(value)
+    if isinstance(value, dict):
+        return {
+            mask_all(key): REDACTED
+            if isinstance(key, str) and isinstance(one, str) and is_secret(key, one)
+            else mask_all(one)
+            for key, one in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [mask_all(item) for item in value]
+    return value
+
+
+def _is_plausible(value: str, strength: int) -> bool:
+    """Tell a secret from a placeholder, a word of a sentence, and a token of a text."""
+    low = value.lower()
+    if len(value) < 4 or value[:1] in ("<", "$", "{", "%", "[", "(", "&", "@", "#", "?"):
+        return (
+            len(value) >= 8 and value[:1] in "@#?&(%$" and value[1:2].isalnum() and _is_mixed(value)
+        )
+    if low in _NO_VALUES or len(set(value)) < 3 or "://" in value:
+        return False
+    if value[:1] in "/~." or value[:2] in ("./", ".."):
+        return strength == _STRONG and _is_mixed(value) and value.count("/") < 2
+    if " " in value and (strength < _STRONG or value.count(" ") > 4):
+        return False
+    letters = value.replace("_", "").replace("-", "").replace(".", "").replace(" ", "")
+    if letters.isalpha() and any(stem in low for stem in _STEM_WORDS):
+        return False
+    if strength == _STRONG:
+        return not (value.replace(".", "").isdigit() and len(value) < 6)
+    if strength == _LIKELY:
+        return len(value) >= 8 and _is_mixed(value)
+    return len(value) >= 12 and _is_mixed(value)
+
+
+def _is_mixed(value: str) -> bool:
+    """Tell whether a word looks as if it was drawn: digits among letters, or both cases, long."""
+    digits = sum(c.isdigit() for c in value)
+    letters = sum(c.isalpha() for c in value)
+    if digits and letters:
+        return True
+    is_both = value.lower() != value and value.upper() != value
+    return is_both and len(value) >= 16 and letters == len(value)
+
+
+def pending(data: bytes) -> int:
+    """Return how many bytes at the end may belong to a secret that goes on in the next block."""
+    ends_line = data[-1:] == b"\n" and data[-3:].strip()[-1:] not in (b"|", b">", b"-", b"+")
+    if ends_line and b"-----BEGIN" not in data[-_HELD:]:
+        return 0
+    if b"\n" in data[-_BEFORE:] and (folded := _rules().open_folded.search(data[-_BEFORE:])):
+        return len(folded[0])
+    window = data[-_HELD:]
+    begin = window.rfind(b"-----BEGIN")
+    if begin >= 0 and b"-----END" not in window[begin:]:
+        block = _rules().open_block.match(window, begin)
+        if block:
+            return len(window) - begin if len(window) - begin < _HELD else 0
+    line = window.rpartition(b"\n")[2]
+    if not line.strip():
+        return 0
+    names = line.translate(_IS_NAME)
+    low = line.lower()
+    is_suspicious = any(stem in low for stem in (*_STEMS, b"curl "))
+    if not is_suspicious and names[-3:] != b"www" and b"." not in line[-3:]:
+        return 0
+    rules = _rules()
+    first = len(line)
+    for rule in (rules.open_value, rules.open_address, rules.open_token, rules.open_curl):
+        if (found := rule.search(line)) and found.start(1) < first:
+            first = found.start(1)
+    held = len(line) - first
+    return held if held < _HELD - 64 else 0
+
+
+class _Rules:
+    """The compiled patterns."""
+
+    def __init__(self) -> None:
+        import re
+
+        def compiled(pattern: bytes, flags: Any = 0) -> Pattern[bytes]:
+            return re.compile(pattern, re.VERBOSE | flags)
+
+        none = rb"(?<![A-Za-z0-9])"
+        self.beginning = compiled(none + _BEGINNINGS)
+        self.prefix = compiled(_PREFIXES)
+        self.aws = compiled(rb"[,:;\s\"'|]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
+        self.value = compiled(_VALUE, re.IGNORECASE)
+        self.scheme = compiled(_SCHEME, re.IGNORECASE)
+        self.rest_of_line = compiled(rb"[^\r\n\"'\\]+")
+        self.bearer = compiled(rb"[ \t]+([\w.~+/=-]{16,})", re.IGNORECASE)
+        self.key_block = compiled(_KEY_BLOCK)
+        self.userinfo = compiled(rb"[^\s/:@?#]*:([^\s/?#]+|[^\s@]+)@|([^\s/:@?#]+)@")
+        self.query = compiled(_QUERY, re.IGNORECASE)
+        self.hook = compiled(
+            rb"(?:hooks\.slack\.com/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com/api"
+            rb"/webhooks|[\w.-]+\.webhook\.office\.com/webhookb2)/([\w/@.-]{16,})"
+        )
+        self.curl = compiled(
+            rb"\s(?:-u[ \t]?|--(?:proxy-)?user(?:[ \t]+|=))[\"']?[^\s:\"']+:([^\s\"']+)"
+        )
+        self.open_block = compiled(rb"-----BEGIN[ ][A-Z0-9 ]{0,30}(?:PRIVATE|P)")
+        names = rb"(?:pass|pwd|secret|token|key|auth|credential|bearer|cookie)[\w-]{0,40}"
+        self.open_value = compiled(
+            names
+            + rb"(?:\\{0,4}[\"']?\]?[ \t]{0,8}(?:=>|:=|[:=>])[ \t]{0,8}|[ \t]{1,8})(?:"
+            + _SCHEME
+            + rb")?((?:\\{0,4}[\"'][^\"']{0,500}|[^\s\"']*))\Z",
+            re.IGNORECASE,
+        )
+        self.open_folded = compiled(
+            names + rb":[ \t]{0,8}[|>][+-]?[ \t]*\r?\n[ \t]*\S*\Z", re.IGNORECASE
+        )
+        self.open_curl = compiled(
+            rb"curl[^\n]{0,300}?\s(?:-u[ \t]?|--(?:proxy-)?user[ \t=]+)[\"']?[^\s:\"']+:"
+            rb"([^\n]*)\Z"
+        )
+        self.open_address = compiled(rb"://([^\s\"'<>`]*)\Z")
+        self.open_token = compiled(none + rb"(" + _BEGINNINGS + rb"[\w.:/+=-]*)\Z")
+
+
+def _rules() -> _Rules:
+    global _compiled
+    if _compiled is None:
+        _compiled = _Rules()
+    return _compiled
+
+
+_compiled: _Rules | None = None
+_MOST_NAMES = 1000
+_strengths: dict[str, int] = {}
+"""What was found out about names: the same ones come in every line."""

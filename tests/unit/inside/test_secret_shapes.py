@@ -1,0 +1,127 @@
+"""What looks like a secret is found wherever it stands however it is cut; ordinary words stay."""
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.planted import NAMED, password, tokens
+
+from relaunch.inside.secret_shapes import REDACTED, is_given, mask, mask_text
+from relaunch.trial.redact import Redactor
+
+PLACES = ("{}", "x={} y", "login with '{}'\n", '{{"v": "{}"}}', "2024 INFO a {}\nnext line\n")
+AROUND = ("{}", "2024 INFO x {}\nnext", "{} # and more", "a\n{}\nb=1\n")
+ROOT = Path(__file__).parents[3]
+
+
+def _keep(got: list[bytes], _when: float, _stream: int, part: bytes) -> None:
+    got.append(part)
+
+
+def core(secret: str) -> str:
+    """Return the middle of a secret, which is never to be seen; of a key block a line."""
+    inner = secret.splitlines()[1] if "\n" in secret else secret
+    return inner[len(inner) // 2 :]
+
+
+@pytest.mark.parametrize("whose", tokens())
+def test_a_token_with_a_known_beginning_is_found(whose):
+    token = tokens()[whose]
+    for place in PLACES:
+        assert core(token) not in mask_text(place.format(token))
+        assert REDACTED in mask_text(place.format(token))
+
+
+@pytest.mark.parametrize("line", NAMED)
+def test_a_value_is_found_beside_a_name_that_says_so(line):
+    for around in AROUND:
+        secret = password()
+        shown = mask_text(around.format(line.format(secret)))
+        assert core(secret) not in shown
+        assert mask_text(shown) == shown
+        assert line.partition("{")[0].strip("+")[:6] in shown
+
+
+def test_the_key_beside_the_id_of_an_amazon_account_goes_with_it():
+    token, key = tokens()["aws id"], "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzzKEY"
+    assert key[9:] not in mask_text(f"{token},{key}\n")
+
+
+def test_however_output_is_cut_a_secret_in_it_is_found():
+    lines = [(token, f"got {token} now\n") for token in tokens().values()]
+    lines += [(secret, line.format(secret) + "\n") for line in NAMED if (secret := password())]
+    for secret, line in lines:
+        data = line.encode()
+        for cut in range(0, len(data), 1 if len(data) < 150 else 11):
+            got: list[bytes] = []
+            redactor = Redactor(partial(_keep, got), ())
+            for part in (data[:cut], data[cut:]):
+                redactor.chunk(0.0, 1, part)
+            redactor.flush()
+            assert core(secret).encode() not in b"".join(got), (cut, line)
+
+
+def test_byte_by_byte_the_same_is_kept_as_in_one_piece_and_nothing_else_is_held_back():
+    text = b"progress ......\rprogress 12.5%\rContinue? [y/n] tokens=5 --token abcdef12x\nend"
+    got: list[bytes] = []
+    redactor = Redactor(lambda _when, _stream, part: got.append(part), ())
+    for at in range(len(text)):
+        redactor.chunk(0.0, 1, text[at : at + 1])
+        if text[at : at + 1] == b".":
+            assert b"".join(got) == text[: at + 1]
+    redactor.flush()
+    assert b"".join(got) == mask(text) == text.replace(b"abcdef12x", REDACTED.encode())
+
+
+ORDINARY = """\
+tokens/s=1234.5 max_tokens=512 num_tokens=1048576 pad_token=<pad> eos_token='</s>'
+token_type_ids=[0]
+tokenizer: gpt2-medium tokenizer_name=bert-base-uncased-v2 special_tokens_map={'pad_token': '[PAD]'}
+next_token: 15043abcd bos_token_id=128000 author=somebody1234 monkey=banana12 key=value1234567890
+keys=dict_keys(['a']) key=lambda row: row key: attention.query.weight cache_key=layer12_head4_abc
+auth=basic authors: 12 people passed=12345 failed=3 compass=north pass 3 of 4, bypass=True
+password: the user's password token: str secret: bytes | None = None password=None, token=token
+def login(user, password=password, *, token=self.token): connect(password=get_password())
+self.token = tokens[i] + tokens[i + 1]; secret = hashlib.sha256(data).hexdigest()
+loss=0.1234 lr=1e-4 step=1200 commit 9fceb02d0ae598e95dc970b74767f19372d61af8
+sha256:e3b0c44298fc1c14 https://example.org/path?page=2&key=a https://github.com/user/project ssh://git@example.org/x.git
+Password: please enter it below. The access token is required. Authorization: required
+ModuleList((0): Linear(in_features=4)) model.layers.12.self_attn.q_proj.weight torch.Size([4096])
+sk-learn skipped; task-12345678901234567890; hf_hub_download(repo_id='x');
+ghost_writer_of_everything
+"""
+
+
+def test_ordinary_lines_of_programs_that_train_are_kept():
+    for line in ORDINARY.splitlines():
+        assert mask_text(line) == line
+
+
+def test_of_ordinary_words_not_one_in_ten_thousand_is_taken_for_a_secret():
+    library = Path(os.__file__).parent
+    files = [*library.glob("[a-m]*.py"), *(ROOT / "docs").rglob("*.md")]
+    files += (ROOT / "src/relaunch/session").glob("*.py")
+    count = masked = 0
+    for file in files:
+        data = file.read_bytes()
+        count += len(data.split())
+        masked += mask(data).count(REDACTED.encode()) - data.count(REDACTED.encode())
+    assert count > 200_000
+    assert masked <= count / 10_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_one"),
+    [
+        ("--password", "hunter", True), ("db.password", "x1y", True), ("--token", "abcdef12", True),
+        ("--api-key", "abcdefgh", True), ("WANDB_API_KEY", "0a1b2c3d", True),
+        ("--password-file", "/run/x", False), ("--password", "$PW", False),
+        ("--token", "true", False), ("pad_token", "<pad>", False),
+        ("stop_token", "END12345", False),
+        ("--tokenizer", "gpt2-medium-12", False), ("--key", "abcdef123456", False),
+        ("--use-auth-token", "true", False), ("--secret", "/run/secrets/x", False),
+    ],
+)  # fmt: skip
+def test_what_an_option_gives_is_a_secret_or_not(name, value, is_one):
+    assert is_given(name, value) == is_one
