@@ -63,3 +63,28 @@ def test_two_secrets_have_two_words():
     first, second = pickle.loads(found.hide(pickle.dumps(["aaaaaaaa", "bbbbbbbb"])))
     assert first != second
     assert {*found.table} == {first, second}
+
+
+def test_secrets_are_found_in_every_pickle_of_several():
+    found = Secrets({"TOKEN": "0123456789"}, ["TOKEN"])
+    data = (
+        pickle.dumps(["first"]) + pickle.dumps({"v": "x 0123456789 y"}) + pickle.dumps("0123456789")
+    )
+    assert b"0123456789" not in found.hide(data)
+    assert len(found.hide(data)) == len(data)
+
+
+def test_what_looks_like_a_secret_is_one_whatever_its_name():
+    values = {
+        "url": "postgres://u:hunter2-hunter2@db/x",
+        "raw": b"gh" + b"p_0123456789abcdefghij0123456789abcdef",
+        "argv": ["train.py", "--api-key", "abcdefgh12345"],
+        "words": ["tokenizer", "gpt2-medium-0123456789"],
+    }
+    found = Secrets({}, [])
+    found.look_at(values)
+    hidden = found.hide(pickle.dumps(values))
+    for secret in (b"hunter2-hunter2", b"0123456789abcdefghij", b"abcdefgh12345"):
+        assert secret not in hidden
+    assert b"gpt2-medium-0123456789" in hidden
+    assert pickle.loads(hidden).keys() == values.keys()

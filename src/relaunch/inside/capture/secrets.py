@@ -1,10 +1,12 @@
 """Keeps passwords and tokens out of a capture: where one stood, there is a word of equal length.
 
-Secrets are the values of variables of the environment that are redacted in the journal, and strings
-in variables, attributes and dictionaries that are named like one.
+Secrets are the values of variables of the environment that are redacted in the journal, strings
+in variables, attributes and dictionaries that are named like one, and what looks like one.
 """
 
 from __future__ import annotations
+
+from relaunch.inside.secret_shapes import is_given, mask_text, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ _HEADERS = {
 }  # fmt: skip
 """Pickle's instructions for strings: the bytes before the string itself."""
 _DEPTH, _MOST_LOOKED_AT = 4, 20_000
+_MOST_OF_TEXT = 100_000
 
 
 class Secrets:
@@ -56,17 +59,33 @@ class Secrets:
             if isinstance(thing, dict):
                 pairs = list(thing.items())
             elif isinstance(thing, (list, tuple)):
-                pairs = [("", one) for one in thing[:1000]]
+                pairs = [*zip(("", *map(_option, thing)), thing[:1000], strict=False)]
             else:
                 pairs = list(_attributes(thing).items())
             for name, value in pairs:
+                if isinstance(value, bytes) and value.isascii():
+                    value = value.decode("ascii")
                 if isinstance(value, str):
-                    if isinstance(name, str) and is_secret(name, value):
-                        self._words.setdefault(value, name)
+                    self._look_in(name if isinstance(name, str) else "", value)
                 elif depth < _DEPTH and not isinstance(
                     value, (int, float, bytes, type, type(None))
                 ):
                     todo.append((value, depth + 1))
+
+    def _look_in(self, name: str, value: str) -> None:
+        """Note a string whose name says that it is secret, or the parts that look like one.
+
+        In a list the string before counts as a name, if it is an option.
+        """
+        is_option = name.startswith("-")
+        if is_given(name, value) if is_option else is_secret(name, value):
+            self._words.setdefault(value, name.lstrip("-"))
+            return
+        raw = value[:_MOST_OF_TEXT].encode("utf-8", "surrogatepass")
+        for first, end in spans(raw):
+            part = raw[first:end].decode("utf-8", "surrogatepass")
+            if len(part) >= _LEAST_WITHIN:
+                self._words.setdefault(part, "redacted")
 
     def hide(self, data: bytes) -> bytes:
         """Return pickled data with words of equal length where secrets stood in its strings."""
@@ -108,6 +127,7 @@ class Secrets:
             for secret, name in self._ordered():
                 if len(secret) >= _LEAST_WITHIN and secret in value:
                     value = value.replace(secret, f"<{name}>")
+            value = mask_text(value)
         return value
 
     def _ordered(self) -> list[tuple[str, str]]:
@@ -124,6 +144,10 @@ class Secrets:
             number += 1
 
 
+def _option(before: Any) -> str:
+    return before if isinstance(before, str) and before.startswith("-") else ""
+
+
 def is_secret(name: str, value: str) -> bool:
     """Tell by a name whether a string is a secret; `token` alone may be a word of a text."""
     low = name.lower().lstrip("_").replace("-", "_")
@@ -136,15 +160,17 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def _strings(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the strings of a pickle begin and end: the bytes before one tell its length."""
+    """Yield where the strings of pickles begin and end: the bytes before one tell its length."""
+    import io
     import pickletools
 
-    begun = -1
-    for opcode, _, at in pickletools.genops(data):
-        if begun >= 0:
-            yield begun, at or 0
-        header = _HEADERS.get(opcode.name)
-        begun = -1 if header is None else (at or 0) + header
+    file, begun = io.BytesIO(data), -1
+    while file.tell() < len(data):  # one after the other
+        for opcode, _, at in pickletools.genops(file):
+            if begun >= 0:
+                yield begun, at or 0
+            header = _HEADERS.get(opcode.name)
+            begun = -1 if header is None else (at or 0) + header
 
 
 def _attributes(thing: Any) -> dict[str, Any]:
