@@ -604,6 +604,32 @@ def test_a_bundle_that_may_have_a_secret_is_told_of(world):
     assert "before you send repro: a secret may be in conf.json" in done.stderr
 
 
+def test_a_bundle_has_no_secret_of_the_command_and_of_files_but_takes_them_as_variables(world):
+    secret, other = "s3cr3t-of-the-command", "gh" + "p_0123456789abcdefghij0123456789abcdef"
+    world.write("load.py", f"# {other}\n{LOAD.replace('sys.argv[1]', 'sys.argv[2]')}")
+    world.write("data.txt", BAD)
+    words = (
+        "data.txt",
+        "--bundle",
+        "repro",
+        "--json",
+        "--",
+        PYTHON,
+        "load.py",
+        f"--token={secret}",
+    )
+    done = world.rl("shrink", *words, "data.txt")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bundle_fails"] is True
+    for folder in (world.project / "repro", world.journal / "searches"):
+        kept = b"".join(one.read_bytes() for one in folder.rglob("*") if one.is_file())
+        assert secret.encode() not in kept
+    kept = b"".join(one.read_bytes() for one in (world.project / "repro").rglob("*.*"))
+    assert other.encode() not in kept
+    run = (world.project / "repro/run.sh").read_text()
+    assert '"${SECRET_1:?a secret: set it}"' in run
+
+
 def test_a_bundle_never_replaces_a_folder(world):
     world.write("load.py", LOAD)
     world.write("data.txt", BAD)

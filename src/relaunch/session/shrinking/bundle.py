@@ -9,10 +9,10 @@ from functools import cached_property
 
 from relaunch.errors import UsageError
 from relaunch.inside.forks.noted import LIBRARY, OWN
+from relaunch.inside.secret_shapes import mask, spans
 from relaunch.session import facts
-from relaunch.session.config_secrets import secrets_in
 from relaunch.session.growing.sized import filled
-from relaunch.session.masks import REDACTED
+from relaunch.session.masks import hidden_parts, mask_text, mask_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ class Bundle:
         self._top = project.home.project
         self.folder = folder
         self._noted = noted
+        self.given: dict[str, str] = {}
+        """Variables that stand for secrets of the command, with their values."""
+        self.concealed: set[str] = set()
+        """Files in which a secret was masked."""
+        self._is_concealing = True
 
     def write(
         self,
@@ -85,11 +90,13 @@ class Bundle:
         self.put_inputs()
         for path in {*self._sources(recipe)} - {os.path.join(recipe.cwd, one) for one in inputs}:
             self._copy(path, self._inside(path))
+        self._conceal()
         argv = filled(recipe, {}, paths).argv
         argv = tuple(self._word(word) for word in argv)
-        words = " ".join(_quoted(word) for word in argv)
+        typed = [self._shell_word(*both) for both in zip(argv, mask_words(argv, {}), strict=True)]
+        words = " ".join(typed)
         if self._noted is not None and os.path.basename(argv[0]).startswith("python"):
-            words = " ".join(['"${PYTHON:-python3}"', *map(_quoted, argv[1:])])
+            words = " ".join(['"${PYTHON:-python3}"', *typed[1:]])
         if stdin:
             words += f" < {_quoted(paths[stdin])}"
         self._failure, self._command = failure, words
@@ -101,33 +108,69 @@ class Bundle:
             first = recipe.argv[0]
             python["PYTHON"] = os.path.join(recipe.cwd, first) if os.sep in first else first
         run = recipe.but(argv=("sh", "run.sh"), cwd=self.folder, config_set="")
-        return run.but(env=python)
+        return run.but(env={**python, **self.given})
+
+    def _shell_word(self, whole: str, shown: str) -> str:
+        """Return a word for a shell, its secrets as variables: the folder is made to be sent."""
+        if whole == shown:
+            return _quoted(whole)
+        text = ""
+        for part, value in hidden_parts(whole, shown):
+            text += _quoted(part) if part else ""
+            if value:
+                name = f"SECRET_{len(self.given) + 1}"
+                self.given[name] = value
+                text += f'"${{{name}:?a secret: set it}}"'
+        return text
 
     def put_inputs(self) -> None:
         """Have the small files in it, also after it was run: the program may write to them."""
         for source, inner in self._inputs:
             shutil.rmtree(os.path.join(self.folder, inner), ignore_errors=True)
             self._copy(source, inner)
+        self._conceal()
+
+    def _conceal(self) -> None:
+        """Mask what looks like a secret in the files that were copied, where they are texts."""
+        if not self._is_concealing:
+            return
+        for path in self._revealing():
+            self.concealed.add(os.path.relpath(path, self.folder))
+            with open(path, "rb") as file:
+                data = file.read()
+            with open(path, "wb") as file:
+                file.write(mask(data))
+
+    def reveal(self, recipe: Recipe) -> None:
+        """Have the files as they are: the failure needs what was masked."""
+        self._is_concealing, self.concealed = False, set()
+        for path in self._sources(recipe):
+            self._copy(path, self._inside(path))
+        self.put_inputs()
 
     def export(self, env: Mapping[str, str]) -> None:
         """Say how to run what was written, with these variables; OSError if that cannot be."""
         shown = self._shown(env)
-        lines = "".join(f"export {name}={_quoted(value)}\n" for name, value in shown.items())
-        title = self._failure.title
+        lines = "".join(
+            f"export {name}={_quoted(value)}\n" if value else f"# export {name}=  # a secret\n"
+            for name, value in shown.items()
+        )
+        title = mask_text(self._failure.title, {})
         self._write("run.sh", _RUN.format(title=title, env=lines, command=self._command))
         self._write("README.md", self._readme(self._failure, shown))
 
     def revealing(self) -> list[str]:
-        """Name the settings in the folder that have what looks like a secret: it is to be sent."""
-        redact = self._project.settings.record.redact
-        found = []
+        """Name the files in the folder that have what looks like a secret: it is to be sent."""
+        return sorted(os.path.relpath(path, self.folder) for path in self._revealing())
+
+    def _revealing(self) -> Iterator[str]:
         for folder, _, names in os.walk(self.folder):
-            for name in names:
-                path = os.path.join(folder, name)
-                is_text = not name.endswith(".py") and os.path.getsize(path) <= _READ_BYTES
-                if is_text and secrets_in(_text(path), redact):
-                    found.append(os.path.relpath(path, self.folder))
-        return sorted(found)
+            for path in (os.path.join(folder, name) for name in names):
+                if os.path.getsize(path) <= _READ_BYTES:
+                    with open(path, "rb") as file:
+                        data = file.read()
+                    if b"\0" not in data and spans(data):
+                        yield path
 
     def _inside(self, path: str) -> str:
         """Return where a file goes, relative to the folder."""
@@ -168,10 +211,14 @@ class Bundle:
             file.write(text)
 
     def _shown(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables; those that hold a secret without a value."""
         redact = self._project.settings.record.redact
+        found = {name: value for name, value in env.items() if name not in self.given}
         return {
-            name: REDACTED if facts.matches(name.upper(), redact) else value
-            for name, value in env.items()
+            name: ""
+            if facts.matches(name.upper(), redact) or mask_text(value, {}) != value
+            else value
+            for name, value in found.items()
         }
 
     def _readme(self, failure: Signature, env: Mapping[str, str]) -> str:
@@ -182,14 +229,17 @@ class Bundle:
             rest += (
                 "\nPackages it uses (`pip install -r requirements.txt`): " + ", ".join(used) + "\n"
             )
-        if env:
-            rest += f"\nVariables that run.sh sets: {', '.join(env)}\n"
-        hidden = [name for name, value in env.items() if value == REDACTED]
-        if hidden:
+        if shown := [name for name, value in env.items() if value]:
+            rest += f"\nVariables that run.sh sets: {', '.join(shown)}\n"
+        if hidden := [name for name, value in env.items() if not value]:
             rest += f"\nSet these yourself in run.sh: {', '.join(hidden)}\n"
+        if self.given:
+            rest += f"\nSecrets of the command, to be set before: {', '.join(self.given)}\n"
         python = f"Python {self._python()} " if self._noted is not None else ""
         where = f"{host.sysname} {host.machine}"
-        return _README.format(title=failure.title, python=python, host=where, rest=rest)
+        return _README.format(
+            title=mask_text(failure.title, {}), python=python, host=where, rest=rest
+        )
 
     def _python(self) -> str:
         from relaunch.trial.place.doubts import interpreter
@@ -217,11 +267,6 @@ class Bundle:
                 if any(str(file).partition("/")[0].partition(".")[0] in names for file in files):
                     found.add(f"{one.name}=={one.version}")
         return sorted(found, key=str.lower)
-
-
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
 
 
 def _site(file: str) -> str:

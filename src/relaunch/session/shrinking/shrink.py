@@ -348,9 +348,6 @@ class Shrink:
             self.tell(Said(text=f"no bundle: {error.strerror or error}"))
             return
         self._bundle = request.bundle
-        if revealing := bundle.revealing():
-            names = ", ".join(revealing[:3]) + (", ..." if len(revealing) > 3 else "")
-            self.tell(Said(text=f"before you send {request.bundle}: a secret may be in {names}"))
         self.tell(Doing(text="runs the bundle, as somebody else would"))
         redact = self.project.settings.record.redact
         secrets = forms(facts.secret_values({**os.environ, **env}, redact))
@@ -358,6 +355,9 @@ class Shrink:
         sending = Sending(self.hunt, scratch, secrets, bundle.put_inputs)
         try:
             self._is_bundle_good = sending.fails(run)
+            if not self._is_bundle_good and bundle.concealed:
+                bundle.reveal(recipe)
+                self._is_bundle_good = sending.fails(run)
             missing = {} if self._is_bundle_good or ENV in parts else sending.missing(run, env)
             if missing:
                 bundle.export({**env, **missing})
@@ -366,6 +366,12 @@ class Shrink:
                 self._is_bundle_good = sending.fails(run)
         finally:
             sending.close()
+        if revealing := bundle.revealing():
+            names = ", ".join(revealing[:3]) + (", ..." if len(revealing) > 3 else "")
+            self.tell(Said(text=f"before you send {request.bundle}: a secret may be in {names}"))
+        elif bundle.concealed:
+            names = ", ".join(sorted(bundle.concealed)[:3])
+            self.tell(Said(text=f"{request.bundle}: what looks like a secret is masked in {names}"))
 
     # --- telling
 
