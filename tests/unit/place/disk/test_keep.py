@@ -11,17 +11,18 @@ if sys.platform != "linux":
 
 from relaunch.trial.place.disk.keep import Keeping
 from relaunch.trial.place.disk.mounted import Layer
-from relaunch.trial.place.disk.others import now_ns
+from relaunch.trial.place.disk.others import Moment, now
 
 
-def keep(written: Path, real: Path, *, began_ns: int | None = None) -> Keeping:
+def keep(written: Path, real: Path) -> Keeping:
     """Bring it as if the disk had been made after all that is there."""
+    at = now()
     layer = Layer(
         written=os.open(written, os.O_RDONLY),
         real=os.open(real, os.O_PATH),
         attributes="user.overlay.",
-        path=str(written),
-        began_ns=now_ns() + 10**9 if began_ns is None else began_ns,
+        seen=-1,
+        began=Moment(stamp_ns=at.stamp_ns + 10**9, running_ns=at.running_ns + 10**9),
     )
     keeping = Keeping(layer, owners=False)
     keeping.run()

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ if sys.platform != "linux":
 
 from relaunch.trial.place.disk.keep import Keeping
 from relaunch.trial.place.disk.mounted import Layer
-from relaunch.trial.place.disk.others import now_ns
+from relaunch.trial.place.disk.others import Moment, now
 
 OPAQUE = "user.overlay.opaque"
 
@@ -31,29 +32,21 @@ class Two:
         self.written, self.real = around / "written", around / "real"
         self.written.mkdir()
         begin(self.real)
-        wait_for_a_tick(around)
-        self.began_ns = now_ns()
+        stamps = [path.lstat().st_ctime_ns for path in (self.real, *self.real.rglob("*"))]
+        self.began = now()
+        while self.began.stamp_ns <= max(stamps):  # a tick of the kernel
+            self.began = now()
 
     def keep(self) -> Keeping:
         layer = Layer(
             written=os.open(self.written, os.O_RDONLY), real=os.open(self.real, os.O_PATH),
-            attributes="user.overlay.", path=str(self.written), began_ns=self.began_ns,
+            attributes="user.overlay.", seen=-1, began=self.began,
         )  # fmt: skip
         keeping = Keeping(layer, owners=False)
         keeping.run()
         os.close(layer.written)
         os.close(layer.real)
         return keeping
-
-
-def wait_for_a_tick(folder: Path) -> None:
-    """Wait until what is there is older than a stamp can lag, and what rl allows for that."""
-    file = folder / "tick"
-    file.touch()
-    before = file.stat().st_ctime_ns
-    while file.stat().st_ctime_ns < before + 30_000_000:
-        os.utime(file)
-    file.unlink()
 
 
 @pytest.fixture
@@ -137,6 +130,21 @@ def test_a_file_that_somebody_has_open_to_write_stays_the_one_they_write_to(two:
     assert (two.real / "a").read_text() == "a of before;late;"
     assert (two.real / "e/c").read_text() == "e/c of before;late;"
     assert (two.real / "a.kept").read_text() == "program"
+
+
+@pytest.mark.parametrize("ahead_s", [-3600, -1, 1, 3600])
+def test_it_is_the_same_where_the_clock_was_set_meanwhile(two: Two, ahead_s: int):
+    stamp = two.began.stamp_ns + ahead_s * 10**9  # what the clock said before it was set
+    two.began = Moment(stamp_ns=stamp, running_ns=two.began.running_ns + 2 * 10**8)
+    (two.written / "a").write_text("program")
+    (two.written / "d").mkdir(mode=0o755)
+    (two.written / "d/a").write_text("program")
+    until = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 2 * 10**8
+    while time.clock_gettime_ns(time.CLOCK_BOOTTIME) < until:
+        (two.real / "a").write_text("other")
+    two.keep()
+    assert (two.real / "a").read_text() == "other"
+    assert (two.real / "d/a").read_text() == "program"
 
 
 def test_rights_that_another_program_gave_a_folder_stay(two: Two):

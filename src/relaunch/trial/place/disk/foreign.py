@@ -19,6 +19,7 @@ def take_over(upper: int, real: int) -> int:
     """
     until = time.monotonic() + _LONGEST_S
     me, group = os.geteuid(), os.getegid()
+    device = os.stat(f"/proc/self/fd/{real}").st_dev
     to_see = [""]
     files = 0
     for folder in to_see:
@@ -37,7 +38,9 @@ def take_over(upper: int, real: int) -> int:
                 continue
             is_own = about.st_uid == me and about.st_gid == group
             path = os.path.join(folder, entry.name)
-            if entry.is_dir():
+            if about.st_dev != device:  # what is mounted there has a layer of its own
+                continue
+            if entry.is_dir(follow_symlinks=False):
                 to_see.append(path)
                 if not is_own:
                     _make(upper, path, about, rights_in(entry.path))

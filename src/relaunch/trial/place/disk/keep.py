@@ -49,7 +49,7 @@ class Keeping:
         """Bring everything."""
         if not os.listdir(self._layer.written) and _mode(self._layer.written) == _mode(self._root):
             return
-        self._others = Others(self._root, self._layer.began_ns)
+        self._others = Others(self._root, self._layer.began)
         moved: list[tuple[str, str]] = []
         self._look(self._layer.written, "", "", moved)
         self._set_aside(sorted(moved, key=lambda one: -one[0].count("/")))
@@ -124,7 +124,7 @@ class Keeping:
 
     def _copy_seen(self, now: str) -> str:
         """Copy a folder as the program saw it."""
-        source = os.open(os.path.join(self._layer.path, now), FOLDER)
+        source = os.open(now, FOLDER, dir_fd=self._layer.seen)
         new = self._new_name()
         os.mkdir(new, 0o700, dir_fd=self._root)
         target = self._others.enter(new, self._root)

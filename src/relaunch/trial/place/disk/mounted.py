@@ -25,7 +25,7 @@ from relaunch.proc.namespace import (
 from relaunch.record import Record
 from relaunch.trial.place.disk.foreign import rights_in, take_over
 from relaunch.trial.place.disk.kernel_folders import kernel_folder
-from relaunch.trial.place.disk.others import now_ns
+from relaunch.trial.place.disk.others import Moment, now
 from relaunch.trial.place.disk.words import OVERLAY, TMPFS
 
 TYPE_CHECKING = False
@@ -46,9 +46,10 @@ class Layer(Record):
     real: int
     attributes: str
     """How overlay calls its own attributes; empty where there are none."""
-    path: str
-    began_ns: int
-    """Since when others may have changed the folder without the program: an `others.now_ns()`."""
+    seen: int
+    """What the program sees: the folder with what was written over it."""
+    began: Moment
+    """Since when others may have changed the folder."""
 
 
 class Mounted:
@@ -68,7 +69,7 @@ class Mounted:
         self._has_own = has_own
         self.foreign = 0
         """Files of others that we may write to outside, and not here."""
-        self._began_ns = now_ns()
+        self._began = now()
         self._real = _open(disk.path)
         if os.readlink(_path(self._real)) != disk.path:  # a link was put there since it was named
             raise OSError(f"{disk.path} is another folder now")
@@ -129,7 +130,7 @@ class Mounted:
         self.root = _open(place, os.O_RDONLY)
         if way == TMPFS:
             _look_like(self.root, self._real)
-            self.layers = [self._layer(path, self.root, self._real, "")]
+            self.layers = [self._layer(self.root, self._real, "", seen=self.root)]
             return
         if path == "/":
             self._new_root = _path(self._folder("root"))
@@ -161,12 +162,13 @@ class Mounted:
         places = f"lowerdir={_path(real)},upperdir={_path(upper)},workdir={_path(work)}"
         self._put("overlay", self._new_root + path, "overlay", flags, f"{places},index=off,{own}")
         os.close(work)
+        seen = os.open(self._new_root + path, os.O_PATH)
         attributes = "user.overlay." if self._in_user else "trusted.overlay."
-        self.layers.append(self._layer(path, upper, real, attributes))
+        self.layers.append(self._layer(upper, real, attributes, seen=seen))
 
-    def _layer(self, path: str, written: int, real: int, attributes: str) -> Layer:
+    def _layer(self, written: int, real: int, attributes: str, *, seen: int) -> Layer:
         return Layer(
-            written=written, real=real, attributes=attributes, path=path, began_ns=self._began_ns
+            written=written, real=real, attributes=attributes, seen=seen, began=self._began
         )
 
     def _lay_below(self, path: str, real: int) -> None:

@@ -12,28 +12,45 @@ import os
 import stat
 import time
 
+from relaunch.record import Record
+
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_TICK_NS = 12_000_000
-"""Stamps lag by a tick of the kernel, 10 ms at most."""
+_STAMPS = 5
+"""CLOCK_REALTIME_COARSE: file systems of this machine take their stamps from it."""
+_LEAP_NS = 20_000_000
+"""A stamp may be ahead of that clock by a tick of the kernel."""
+_UNSURE_NS = 100_000_000
+_WHOLE_NS = 2_000_000_000
 
 
-def now_ns() -> int:
-    """Return the time on a clock that is never set."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+class Moment(Record):
+    """A moment on two clocks."""
+
+    stamp_ns: int
+    """The one of stamps, which can be set."""
+    running_ns: int
+    """One that is never set."""
+
+
+def now() -> Moment:
+    """Return this moment."""
+    return Moment(
+        stamp_ns=time.clock_gettime_ns(_STAMPS),
+        running_ns=time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+    )
 
 
 class Others:
     """What others did below one folder, on its file system; no link is followed."""
 
-    def __init__(self, root: int, began_ns: int) -> None:
-        """Since `began_ns`, which is a `now_ns()`."""
+    def __init__(self, root: int, began: Moment) -> None:
+        """Since a moment."""
         self._root = root
         self._mount = _mount_of(root)
         self._ours: dict[int, int] = {}
         """The stamp of each file that we changed ourselves, by inode."""
         was = os.fstat(root)
-        since = _stamp_of_now(root) - (now_ns() - began_ns)
-        self._since_ns = since - _TICK_NS
+        self._since_ns = _since(root, began)
         self.is_root_changed = self.changed(was)
         self.ours(os.fstat(root))
 
@@ -108,6 +125,20 @@ def _is_open_to_write(name: str, folder: int) -> bool:
     finally:
         os.close(file)
     return False
+
+
+def _since(folder: int, began: Moment) -> int:
+    """Return the stamp of that moment: by the clock of now where it was set, or is another's."""
+    before = now()
+    stamp = _stamp_of_now(folder)
+    after = now()
+    by_its_clock = stamp - (after.running_ns - began.running_ns)
+    if stamp % 10**9 == 0:  # stamps of whole seconds, or of two
+        return by_its_clock - _WHOLE_NS
+    is_ours = before.stamp_ns <= stamp <= after.stamp_ns + _LEAP_NS
+    if is_ours and abs(by_its_clock - began.stamp_ns) < _UNSURE_NS:
+        return began.stamp_ns
+    return by_its_clock - _UNSURE_NS
 
 
 def _stamp_of_now(folder: int) -> int:
