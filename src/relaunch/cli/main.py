@@ -78,6 +78,9 @@ Exit code: the program's own; 2 wrong words, 124 timed out, 125-127 rl's own fau
 def enter() -> NoReturn:
     """Run this process's command line, and leave without the 2 ms that a tidy exit costs."""
     code = main()
+    to_disk = sys.modules.get("relaunch.journal.to_disk")
+    if to_disk is not None:
+        to_disk.wait(to_disk.AT_EXIT_S)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,5 +1,8 @@
 """One directory per trial, each file written whole by temp + rename, so no kill can corrupt it.
 
+What begins a trial is on the disk before its program starts, or, where the disk is slow, soon after
+(`to_disk`); a file that a power cut left broken hides no other.
+
     trials/7/start.json     all that is known before the launch; its arrival makes the trial exist
     trials/7/output.0 ...   what the program said, with times
     trials/7/end.json       the outcome; missing while it runs, or when rl itself was killed
@@ -26,6 +29,7 @@ import time
 
 from relaunch.errors import JournalError
 from relaunch.inside.secret_shapes import mask_all, spans
+from relaunch.journal import to_disk
 from relaunch.journal.output import SEGMENT_BYTES, OutputWriter
 from relaunch.jsontext import dumps, loads
 from relaunch.record import Record
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMAT = 1
+UNREADABLE = "unreadable"
+"""The one word of an end or mark whose file is broken."""
 _SILENT_S = 86400
 _PROC = "/proc"
 
@@ -112,7 +118,16 @@ class Journal:
             self._remember("lineages", lineage, trial_id.encode())
         if identity and not first:
             self._remember("identities", identity, trial_id.encode())
-        return Trial(id=trial_id, path=os.path.join(self.trials, trial_id), start=start)
+        trial = Trial(id=trial_id, path=os.path.join(self.trials, trial_id), start=start)
+        self._sync_start(trial)
+        return trial
+
+    def _sync_start(self, trial: Trial) -> None:
+        """Have the trial on the disk soon; `to_disk.wait` waits for it."""
+        paths = [os.path.join(trial.path, "start.json"), trial.path, self.trials]
+        if trial.id == "1":  # they may be new too
+            paths += [self.home, os.path.dirname(self.home)]
+        to_disk.soon(lambda: to_disk.sync(paths))
 
     def _take_number(self, temp: str, repeat_of: str) -> str:
         if repeat_of:
@@ -153,10 +168,10 @@ class Journal:
         path = os.path.join(self.home, folder, name)
         try:
             try:
-                write_file(path, data)
+                write_file(path, data, is_dispensable=True)
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-                write_file(path, data)
+                write_file(path, data, is_dispensable=True)
         except OSError:
             pass
 
@@ -189,8 +204,12 @@ class Journal:
         return trial_id if exists else ""
 
     def finish(self, trial: Trial, end: dict[str, Any]) -> Trial:
-        """Write the outcome. Raises OSError if it cannot be written."""
-        write_json(os.path.join(trial.path, "end.json"), end)
+        """Write the outcome. Raises OSError if it cannot be written.
+
+        A busy disk is not waited for: what it was handed over follows within seconds.
+        """
+        to_disk.wait(to_disk.AT_EXIT_S)
+        write_json(os.path.join(trial.path, "end.json"), end, is_synced=to_disk.is_quick())
         try:
             os.unlink(os.path.join(self.home, "running", trial.id))
         except OSError:
@@ -202,10 +221,12 @@ class Journal:
     def rewrite_start(self, trial: Trial) -> None:
         """Write what is known before the launch once more. Raises OSError if it cannot."""
         write_json(os.path.join(trial.path, "start.json"), trial.start)
+        self._sync_start(trial)
 
     def set_mark(self, trial: Trial, mark: dict[str, Any]) -> Trial:
         """Write the person's verdict, note and name."""
-        write_json(os.path.join(trial.path, "mark.json"), mark)
+        mark = {name: value for name, value in mark.items() if name != UNREADABLE}
+        write_json(os.path.join(trial.path, "mark.json"), mark, is_synced=True)
         return trial.but(mark=mark)
 
     def output(self, trial: Trial, *, max_bytes: int = 3 * SEGMENT_BYTES) -> OutputWriter:
@@ -227,8 +248,18 @@ class Journal:
         ids = self.ids()
         return id_order(ids[-1])[0] if ids else 0
 
+    def began_empty(self, trial_id: str) -> bool:
+        """Tell whether nothing is known of how a trial began: its file is there, and empty."""
+        try:
+            return os.path.getsize(os.path.join(self.trials, trial_id, "start.json")) == 0
+        except OSError:
+            return False
+
     def load(self, trial_id: str) -> Trial:
-        """Read one trial; raises JournalError with the file that cannot be read."""
+        """Read one trial; raises JournalError if it cannot be known how it began.
+
+        An end or a mark that cannot be read hides no start: it has one word, which says why.
+        """
         path = os.path.join(self.trials, trial_id)
         if not os.path.isdir(path):
             last = self.last_number()
@@ -237,9 +268,16 @@ class Journal:
         start = read_json(os.path.join(path, "start.json"))
         if start is None:
             raise JournalError(f"trial #{trial_id} has no start.json", hint=f"ls {path}")
-        end = read_json(os.path.join(path, "end.json"))
-        mark = read_json(os.path.join(path, "mark.json")) or {}
+        end = _read_if_whole(path, "end.json")
+        mark = _read_if_whole(path, "mark.json") or {}
         return Trial(id=trial_id, path=path, start=start, end=end, mark=mark)
+
+
+def _read_if_whole(folder: str, name: str) -> dict[str, Any] | None:
+    try:
+        return read_json(os.path.join(folder, name))
+    except JournalError as error:
+        return {UNREADABLE: error.message.replace(os.path.join(folder, ""), "")}
 
 
 def id_order(trial_id: str) -> tuple[int, int]:
@@ -314,8 +352,14 @@ def _answers(pid: int) -> bool:
     return True
 
 
-def write_file(path: str, data: bytes) -> None:
-    """Put `data` at `path` whole or not at all, readable by its owner alone."""
+def write_file(
+    path: str, data: bytes, *, is_synced: bool = False, is_dispensable: bool = False
+) -> None:
+    """Put `data` at `path` whole or not at all, readable by its owner alone.
+
+    With `is_synced` it is on the disk when this returns. Only what is dispensable may be empty
+    after a power cut: to hand a file over to the disk takes as long as to write it.
+    """
     # Hosts and containers that share a home may share the pid as well.
     temp = f"{path}.{os.getpid()}-{time.monotonic_ns()}.tmp"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -324,9 +368,17 @@ def write_file(path: str, data: bytes) -> None:
             done = 0
             while done < len(data):
                 done += os.write(fd, data[done:])
+            # Before the rename: else a power cut would leave an empty file by the final name.
+            is_old = is_synced and os.path.lexists(path)
+            if is_old:
+                to_disk.sync_file(fd)
+            elif not is_dispensable:
+                to_disk.hand_over(fd)
         finally:
             os.close(fd)
         os.rename(temp, path)
+        if is_synced:
+            to_disk.sync((path, os.path.dirname(path)))
     except OSError:
         try:
             os.unlink(temp)
@@ -341,14 +393,14 @@ def is_temporary(name: str) -> bool:
     return end == "tmp" and path.rpartition(".")[2].replace("-", "").isdecimal()
 
 
-def write_json(path: str, value: dict[str, Any]) -> None:
+def write_json(path: str, value: dict[str, Any], *, is_synced: bool = False) -> None:
     """Put `value` at `path` as JSON, whole or not at all, and without what looks like a secret."""
-    write_exactly(path, cleaned(value))
+    write_exactly(path, cleaned(value), is_synced=is_synced)
 
 
-def write_exactly(path: str, value: dict[str, Any]) -> None:
+def write_exactly(path: str, value: dict[str, Any], *, is_synced: bool = False) -> None:
     """Put `value` at `path` as JSON: paths and the like, which must come back unchanged."""
-    write_file(path, dumps(value).encode("ascii") + b"\n")
+    write_file(path, dumps(value).encode("ascii") + b"\n", is_synced=is_synced)
 
 
 def cleaned(value: dict[str, Any]) -> dict[str, Any]:
@@ -368,7 +420,8 @@ def read_json(path: str) -> dict[str, Any] | None:
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:
-        raise JournalError(f"{path} is not JSON", hint=f"mv {path} {path}.broken") from None
+        what = "is not JSON" if os.path.getsize(path) else "is empty"
+        raise JournalError(f"{path} {what}", hint=f"mv {path} {path}.broken") from None
     if not isinstance(value, dict):
         raise JournalError(f"{path} is not a JSON object")
     return value

@@ -19,6 +19,7 @@ from relaunch.events import (
     Warned,
 )
 from relaunch.inside.protocol import PDB, capturing
+from relaunch.journal import to_disk
 from relaunch.outcome import Outcome
 from relaunch.session import facts
 from relaunch.session.around import asks_for_more, companions_of, limit_words
@@ -132,6 +133,7 @@ class Attempt:
         self._take_code(place.env, python)
         self._begin(place, python)
         self._announce()
+        to_disk.wait(to_disk.BEFORE_LAUNCH_S)
         most = self.project.settings.record.max_output
         writer = self.journal.output(self.trial, max_bytes=most) if self.trial else None
         try:

@@ -144,7 +144,7 @@ def journal_salt(journal: str) -> bytes:
     salt = os.urandom(32)
     try:
         make_own_folder(journal)
-        write_file(path, salt)
+        write_file(path, salt, is_synced=True)
     except OSError:
         pass  # an unwritable journal is told of where the trial is written
     return salt
@@ -167,9 +167,9 @@ def packages(journal: str, site_packages: Sequence[str]) -> str:
     key = digest(*(f"{name}={found[name]}" for name in sorted(found)))
     folder = os.path.join(journal, "packages")
     path = os.path.join(folder, key + ".json")
-    if not os.path.exists(path):
+    if not (os.path.exists(path) and os.path.getsize(path)):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        write_json(path, dict(sorted(found.items())))
+        write_json(path, dict(sorted(found.items())), is_synced=True)
     return key
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from relaunch.journal import to_disk
 from relaunch.journal.snapshot.indexfile import OID_BYTES
 
 TYPE_CHECKING = False
@@ -32,6 +33,8 @@ class Objects:
         """Write into the folder `own`, read from all."""
         self._own = own
         self._all = (own, *borrowed)
+        self.written: list[str] = []
+        """The files that were written, and may not be on the disk yet."""
 
     def read(self, oid: str) -> bytes:
         """Return the content of an object of SHA-1; NotLoose where git has to do it."""
@@ -52,11 +55,12 @@ class Objects:
         whole = b"%s %d\0%s" % (kind, len(content), content)
         oid = sha1(whole).hexdigest()
         path = _path(self._own, oid)
-        try:
-            os.utime(path)  # it is there, and young again: no collection under way takes it
-            return oid
-        except FileNotFoundError:
-            pass
+        if is_whole(path):
+            try:
+                os.utime(path)  # it is there, and young again: no collection under way takes it
+                return oid
+            except FileNotFoundError:
+                pass
         folder = os.path.dirname(path)
         # This name is git's: what a kill leaves behind, its `prune` removes.
         draft = os.path.join(folder, f"tmp_obj_{os.getpid()}_{time.monotonic_ns():x}")
@@ -68,10 +72,12 @@ class Objects:
         try:
             with open(fd, "wb", buffering=0) as file:
                 _write_all(file.fileno(), compress(whole, 1))
+                to_disk.hand_over(file.fileno())
             os.rename(draft, path)
         except OSError:
             os.unlink(draft)
             raise
+        self.written.append(path)
         return oid
 
     def entries(self, tree: str) -> Iterator[tuple[int, bytes, str]]:
@@ -88,6 +94,23 @@ class Objects:
         """Store one folder."""
         lines = (b"%o %s\0%s" % (mode, name, bytes.fromhex(oid)) for mode, name, oid in entries)
         return self.write(b"tree", b"".join(lines))
+
+
+def is_whole(path: str, *, sha256: bool = False) -> bool:
+    """Tell whether the file of a loose object is there and holds what its name says."""
+    from zlib import decompress
+
+    try:
+        with open(path, "rb") as file:
+            whole = decompress(file.read())
+    except (OSError, ZlibError):
+        return False
+    if sha256:
+        from hashlib import sha256 as digest
+    else:
+        digest = sha1
+    oid = os.path.basename(os.path.dirname(path)) + os.path.basename(path)
+    return digest(whole).hexdigest() == oid
 
 
 def _path(folder: str, oid: str) -> str:

@@ -92,7 +92,7 @@ class Repository:
     def ensure(self) -> None:
         """Make the repository; cheap when it is there, and mends what is missing of it."""
         try:
-            if os.path.exists(self.outside_git) and os.path.isdir(self.objects):
+            if all(map(_has_content, (self.outside_git, *map(self._path_of, ("config", "HEAD"))))):
                 return
             self.mend()
         except OSError as error:
@@ -110,7 +110,7 @@ class Repository:
             self._put(name, text)
         self._put("HEAD", "ref: refs/heads/none\n")
         self._put("info/exclude", NOISE)
-        self._put("info/outside-git", outside)  # last: its presence says all is there
+        self._put("info/outside-git", outside, is_synced=True)  # last: it says all is there
 
     @property
     def _deciding(self) -> dict[str, str]:
@@ -127,7 +127,7 @@ class Repository:
             return
         try:
             for name, text in self._deciding.items():
-                path = os.path.join(self.path, name)
+                path = self._path_of(name)
                 if os.path.islink(path) or read_if_there(path) != text:
                     self._put(name, text)
             if os.path.lexists(common := os.path.join(self.path, "commondir")):
@@ -136,8 +136,11 @@ class Repository:
             raise SnapshotError(f"cannot write {self.path}: {error.strerror}") from None
         self._is_checked = True
 
-    def _put(self, name: str, text: str) -> None:
-        write_file(os.path.join(self.path, name), text.encode())
+    def _put(self, name: str, text: str, *, is_synced: bool = False) -> None:
+        write_file(self._path_of(name), text.encode(), is_synced=is_synced)
+
+    def _path_of(self, name: str) -> str:
+        return os.path.join(self.path, name)
 
     def git(
         self,
@@ -176,12 +179,16 @@ class Repository:
 
     def has(self, oid: str) -> bool:
         """Tell whether an object can be here; packs are not looked into."""
-        if os.path.exists(os.path.join(self.objects, oid[:2], oid[2:])):
+        if self.has_loose(oid):
             return True
         try:
             return bool(os.listdir(os.path.join(self.objects, "pack")))
         except OSError:
             return False
+
+    def has_loose(self, oid: str) -> bool:
+        """Tell whether an object has a file of its own; an empty one is what a power cut left."""
+        return _has_content(os.path.join(self.objects, oid[:2], oid[2:]))
 
     def remember(self, tree: str) -> None:
         """Keep `tree` from any garbage collection: one ref, and a reflog line for each tree."""
@@ -204,6 +211,14 @@ class Repository:
 def reflog_line(tree: str) -> str:
     """Return the line that keeps a tree."""
     return f"{'0' * len(tree)} {tree} {_WHO} {int(time.time())} +0000\tsnapshot\n"
+
+
+def _has_content(path: str) -> bool:
+    """Tell whether a file is there and not empty, as a power cut can leave it."""
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
 
 
 def _append(path: str, line: str) -> None:

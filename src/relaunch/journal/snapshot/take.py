@@ -26,6 +26,7 @@ from relaunch.journal.snapshot.listing import (
 )
 from relaunch.journal.snapshot.repository import SKIPPED_OUTSIDE_GIT
 from relaunch.journal.snapshot.state import look, suspects_in
+from relaunch.journal.snapshot.unsynced import remove_broken
 from relaunch.journal.snapshot.workindex import RACES, Raced, Stale, WorkIndex, home_of
 from relaunch.textfile import IN_TREE
 
@@ -121,6 +122,7 @@ class _Taker:
     def _mend(self) -> None:
         try:
             self.index.repo.mend()
+            remove_broken(self.index.repo)
         except OSError as error:
             raise SnapshotError(f"{self.index.repo.path}: {error.strerror}") from None
 

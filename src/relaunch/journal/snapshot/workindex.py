@@ -16,6 +16,7 @@ from relaunch.journal.snapshot.listing import LIST, TOUCHED, Listing, read_listi
 from relaunch.journal.snapshot.repository import Repository
 from relaunch.journal.snapshot.state import TICK_NS, Remembered, remove
 from relaunch.journal.snapshot.stats import stat_dirty
+from relaunch.journal.snapshot.unsynced import Mark, repair_after_cut
 from relaunch.proc.capture import complaint
 
 TYPE_CHECKING = False
@@ -45,10 +46,15 @@ class WorkIndex:
         self.home = home
         self.repo = Repository(journal, sha256=borrow.uses_sha256(home))
         self.repo.ensure()
+        repair_after_cut(self.repo)
         self.remembered = Remembered(self.repo.path, self.top)
         self.lean = [borrow.objects_of(home)] if home.common_dir else []
         self.copy = ""
         self._made = False
+        self._mark: Mark | None = None
+        """Set while what we stored may not be on the disk."""
+        self._written: list[str] = []
+        self._git_stored = False
         self.passing = False
         """The repository may be gone tomorrow: nothing is borrowed from it."""
         self.asked_git = True
@@ -77,6 +83,8 @@ class WorkIndex:
 
     def own(self) -> None:
         """Change a copy from now on; it is made when git is to change it."""
+        if self._mark is None:
+            self._mark = Mark(self.repo)
         if not self.copy:
             self.copy = self.remembered.fresh()
             self._made = False
@@ -84,7 +92,10 @@ class WorkIndex:
             self.olds = {}
 
     def discard(self) -> None:
-        """Remove the copy unless it was published."""
+        """Remove the copy unless it was published; what was stored is on the disk soon."""
+        if self._mark is not None:
+            self._mark.settle(self._written, others=self._git_stored)
+            self._mark, self._written, self._git_stored = None, [], False
         if self.copy and self.copy != self.remembered.index:
             remove(self.copy)
             remove(self.copy + ".lock")
@@ -182,6 +193,7 @@ class WorkIndex:
             return []
         if self._stored_plainly(paths):
             return []
+        self._git_stored = True
         args = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
         done = self.repo.git(self.top, *args, index=self.path, data=_nul(paths))
         if not done.code:
@@ -205,6 +217,7 @@ class WorkIndex:
         stored = store_edits(
             objects, self._tree, (index, self.copy), self.top, paths, looked_ns=self._looked_ns
         )
+        self._written += objects.written
         self._made = self._made or bool(stored)
         self._tree = stored.tree if stored else ""
         self.olds |= stored.olds if stored else {}
@@ -212,6 +225,7 @@ class WorkIndex:
 
     def write_tree(self) -> str:
         """Store the folders of the index. Files may be missing here: those are borrowed."""
+        self._git_stored = self._git_stored or not self._tree
         return self._tree or os.fsdecode(self.git("write-tree", "--missing-ok")).strip()
 
     def against(self, base: str, tree: str) -> list[tuple[str, str, str]]:

@@ -1,0 +1,157 @@
+"""The power goes while trials run: none that was announced is lost, and none later is harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tests.depth import IS_DEEP, rounds
+from tests.power import disk
+
+_ANNOUNCED = re.compile(r"#(\d+)")
+
+
+class Worker(threading.Thread):
+    """Edits and launches without a pause; `announced` has number, moment and code of each trial."""
+
+    def __init__(self, project: Path, env: dict[str, str]) -> None:
+        super().__init__(daemon=True)
+        self.project = project
+        self.env = env
+        self.announced: dict[str, tuple[float, str]] = {}
+        self.is_over = False
+        self.fault = ""
+        self._news = threading.Condition()
+
+    def run(self) -> None:
+        """Launch until told to stop."""
+        rounds = 0
+        while not self.is_over and not self.fault:
+            rounds += 1
+            code = f"print({rounds})\n# {random.random()}\n"
+            (self.project / "inner" / "train.py").write_text(code)
+            if rounds % 5 == 0:
+                (self.project / f"new{rounds}.py").write_text(code)
+            self._launch(code)
+
+    def _launch(self, code: str) -> None:
+        argv = [sys.executable, "-m", "relaunch", "--", "sh", "-c", "echo said; sleep 0.2; exit 3"]
+        running = subprocess.Popen(
+            argv, cwd=self.project, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert running.stderr is not None
+        told = ""
+        for line in running.stderr:
+            told += os.fsdecode(line)
+            found = _ANNOUNCED.search(told)
+            if found and found[1] not in self.announced:
+                self._note(found[1], code)
+        running.communicate()
+        if running.returncode != 3 or "not recorded" in told:
+            self.fault = told
+            self._note("", "")
+
+    def _note(self, trial_id: str, code: str) -> None:
+        with self._news:
+            self.announced[trial_id] = (time.monotonic(), code)
+            self._news.notify_all()
+
+    def wait_for(self, more: int) -> None:
+        """Wait until so many more trials were announced."""
+        with self._news:
+            enough = len(self.announced) + more
+            self._news.wait_for(lambda: self.fault or len(self.announced) >= enough)
+        assert not self.fault, self.fault
+
+
+def rl(at: Path, env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """Run our command in the project on a disk."""
+    argv = [sys.executable, "-m", "relaunch", *words]
+    return subprocess.run(
+        argv, cwd=at / "project", env=env, capture_output=True, text=True, timeout=120
+    )
+
+
+def see(at: Path, env: dict[str, str], old: dict[str, str]) -> None:
+    """Read all that was announced long before the cut, and go on working after it."""
+    log = rl(at, env, "log", "--all", "--json")
+    assert log.returncode == 0, log.stderr
+    rows = {row["id"]: row for row in json.loads(log.stdout)["trials"]}
+    for trial_id in old:
+        assert "problem" not in rows.get(trial_id, {"problem": "lost"}), rows.get(trial_id)
+    for trial_id in random.sample(sorted(old), min(rounds(1, 3), len(old))):
+        assert rl(at, env, "show", trial_id).returncode == 0
+        assert code_of(at, env, trial_id) == old[trial_id]
+    now = (at / "project" / "inner" / "train.py").read_text()
+    for code in (now, "print('after the cut')\n"):
+        (at / "project" / "inner" / "train.py").write_text(code)
+        done = rl(at, env, "--", "true")
+        assert (done.returncode, "not " in done.stderr) == (0, False), done.stderr
+        assert code_of(at, env, "-1") == code
+    gc = rl(at, env, "gc")
+    assert (gc.returncode, "not packed" in gc.stderr) == (0, False), gc.stderr
+    git = ["git", "-C", str(at / "project"), "fsck", "--no-dangling"]
+    store = at / "project" / ".git" / "relaunch" / "git"
+    borrow = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(at / "project" / ".git" / "objects")}
+    fsck = subprocess.run(
+        git, env={**env, **borrow, "GIT_DIR": str(store)}, capture_output=True, text=True
+    )
+    assert fsck.returncode == 0, fsck.stderr
+
+
+def code_of(at: Path, env: dict[str, str], trial_id: str) -> str:
+    """Return the edited file as `rl back` gives it."""
+    target = at / "back"
+    done = rl(at, env, "back", trial_id, "--to", str(target))
+    assert (done.returncode, "lost" in done.stderr) == (0, False), done.stderr
+    code = (target / "inner" / "train.py").read_text()
+    shutil.rmtree(target)
+    return code
+
+
+def test_no_trial_is_lost_and_no_store_is_poisoned_when_the_power_goes(tmp_path: Path) -> None:
+    chance = random.Random() if IS_DEEP else random.Random(1)
+    with disk(tmp_path) as real:
+        project = real.at / "project"
+        (project / "inner").mkdir(parents=True)
+        env = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+            env.pop(name, None)
+        settings = tmp_path / ".config" / "relaunch" / "config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text("[record]\nalso = []\n")
+        for n in range(20):
+            (project / "inner" / f"file{n}.py").write_text(f"print({n})\n" * 9)
+        (project / "inner" / "train.py").write_text("")
+        person = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        for words in (("init", "-q"), ("add", "-A"), (*person, "commit", "-qm", "start")):
+            subprocess.run(["git", *words], cwd=project, env=env, check=True)
+        os.sync()
+        worker = Worker(project, env)
+        worker.start()
+        try:
+            for number in range(rounds(3, 100)):
+                worker.wait_for(chance.randint(2, 8))
+                time.sleep(chance.uniform(0, 0.2))  # anywhere in a trial
+                now = time.monotonic()
+                old = {
+                    trial_id: code
+                    for trial_id, (when, code) in list(worker.announced.items())
+                    if when < now - 1
+                }
+                with real.cut(f"cut{number}") as at:
+                    see(at, env, old)
+                if len(old) > 100:  # the disk is small
+                    rl(real.at, env, "gc", "--keep-size", "2M")
+                    worker.announced.clear()
+        finally:
+            worker.is_over = True
+            worker.join()
