@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples
-  rl gc                           sweep leftovers, pack the code; no trial goes
+  rl gc                           sweep leftovers, repair and pack the code; no trial goes
   rl gc --older 30d --dry-run     what would go?
   rl gc --older 30d
   rl gc --keep-size 1G            oldest first, until the journal fits
@@ -75,6 +75,7 @@ def _as_json(freed: Freed, *, dry_run: bool) -> dict[str, Any]:
         "searches_kept": [one for one in kept if _searches([one["id"]])],
         "swept": len(freed.plan.leftovers),
         "problem": freed.problem,
+        "repaired": list(freed.repaired),
         "environments": list(freed.environments),
         "environment_bytes": freed.environment_bytes,
         "checkouts": freed.checkouts,
@@ -129,8 +130,9 @@ def screen(freed: Freed, *, dry_run: bool) -> list[str]:
         f" with {draw.size(total)} {'stay' if len(plan.stay) != 1 else 'stays'}"
         f"{_and_environments(freed)}"
     )
+    lines += [f"repaired: {draw.clean(line)}" for line in freed.repaired]
     if freed.problem:
-        lines.append(f"the code was not packed: {freed.problem}")
+        lines.append(draw.clean(freed.problem))
     return lines
 
 

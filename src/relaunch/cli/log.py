@@ -32,6 +32,7 @@ STATE_STYLES = {
     "interrupted": "yellow",
     "unstarted": "yellow",
     "running": "cyan",
+    "unknown": "yellow",
 }
 VERDICT_STYLES = {"good": "green", "bad": "red", "unsure": "yellow"}
 
@@ -220,6 +221,8 @@ def _verdict(row: Summary) -> draw.Cell:
     said = "  ".join(draw.clean(word) for word in (row["verdict"], name, row["text"]) if word)
     if said:
         return (VERDICT_STYLES.get(row["verdict"], ""), said)
+    if row.get("unreadable"):
+        return ("yellow", draw.clean(row["unreadable"]))
     told = row["told"].replace("same failure as #", "same as #", 1)
     if told in ("", "NEW failure") and row["signature"]:  # the first failure has no history
         told = f"{'NEW ' if told else ''}{row['signature']['title']}"
@@ -249,7 +252,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--verdict",
         metavar="WORD",
         help="only good, bad, unsure (as marked), passed, failed, interrupted, unstarted, "
-        "killed (rl itself was) or running",
+        "killed (rl itself was), running or unknown (its end cannot be read)",
     )
     add("--signature", metavar="TEXT", help="only failures with this in their title, or digest")
     add("--since", metavar="TIME", help="only since 45m, 3h, 2d, 1w ago, or 2026-11-01[ 14:30]")

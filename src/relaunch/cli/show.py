@@ -295,6 +295,7 @@ def card(
 
     add("why", draw.clean(row["note"]))
     add("mark", _mark(row, pen))
+    add("broken", draw.clean(row.get("unreadable", "")))
     add("command", draw.quoted(row["typed"] or row["command"]))
     add("in", directory(str(start.get("cwd", ""))))
     add("by", f"{start['by']}: seen in a run of many" if start.get("by") else "")
@@ -346,6 +347,8 @@ def outcome_words(row: look_back.Summary) -> str:
         return "running"
     if row["state"] == "killed":
         return "rl was killed before it ended"
+    if row["state"] == "unknown":
+        return "outcome unknown"
     if row["state"] == "unstarted":
         return f"not run: {draw.clean(row['not_started'])}"
     if row.get("lost"):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, UsageError
-from relaunch.journal.store import id_order, read_json
+from relaunch.journal.store import UNREADABLE, id_order, read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from relaunch.journal.store import Journal, Trial
 
 VERDICTS = ("good", "bad", "unsure")
-STATES = ("passed", "failed", "interrupted", "unstarted", "killed", "running")
+STATES = ("passed", "failed", "interrupted", "unstarted", "killed", "running", "unknown")
 _WORDS = (*VERDICTS, "passed", "failed")
 _NAME_EXTRA = "-_."
 
@@ -166,13 +166,18 @@ def _newest_so_judged(journal: Journal, word: str) -> str:
 
 
 def state(trial: Trial) -> str:
-    """Say in one of STATES how a trial stands; `killed` is rl itself gone before the end."""
+    """Say in one of STATES how a trial stands; `killed` is rl itself gone before the end.
+
+    `unknown` is one whose end cannot be read.
+    """
     if trial.end is not None:
         return _ended(trial.end)
     return "running" if trial.running else "killed"
 
 
 def _ended(end: dict[str, Any]) -> str:
+    if UNREADABLE in end:
+        return "unknown"
     if end.get("not_started"):
         return "unstarted"
     if end.get("interrupted"):

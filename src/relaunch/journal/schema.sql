@@ -7,7 +7,7 @@ CREATE TABLE trial (
     stamp      INTEGER NOT NULL,   -- the directory's mtime in ns when it was read; 0: read it again
     when_s     REAL NOT NULL,      -- start, seconds since the epoch
     config_set TEXT NOT NULL,
-    state      TEXT NOT NULL,      -- passed, failed, interrupted, unstarted, killed, running; '': unreadable
+    state      TEXT NOT NULL,      -- passed, failed, interrupted, unstarted, killed, running, unknown; '': unreadable
     verdict    TEXT NOT NULL,      -- good, bad, unsure, as marked
     digest     TEXT NOT NULL,      -- of the failure's signature
     title      TEXT NOT NULL,      -- of the failure, lower case

@@ -8,7 +8,7 @@ import time
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal.home import find_home
 from relaunch.journal.refs import STATES, VERDICTS, newest, resolve, state
-from relaunch.journal.store import FORMAT, Journal, read_json
+from relaunch.journal.store import FORMAT, UNREADABLE, Journal, read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -226,7 +226,13 @@ def summary(trial: Trial) -> Summary:
         "verdict": str(mark.get("verdict") or ""),
         "text": str(mark.get("text") or ""),
         "name": str(mark.get("name") or ""),
+        **({UNREADABLE: unreadable} if (unreadable := _unreadable(end, mark)) else {}),
     }
+
+
+def _unreadable(*files: dict[str, Any]) -> str:
+    """Say which files of a trial are broken."""
+    return ", ".join(str(file[UNREADABLE]) for file in files if UNREADABLE in file)
 
 
 def cold_s(row: Summary) -> float | None:

@@ -8,16 +8,24 @@ while a search runs, none of them goes.
 from __future__ import annotations
 
 import os
+from functools import partial
 
-from relaunch.errors import RelaunchError
+from relaunch.errors import JournalError, RelaunchError
 from relaunch.journal import keep, keep_searches, searches
 from relaunch.record import Record
 from relaunch.trial.place import checkout, kept_environments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
     from relaunch.journal.home import Home
+    from relaunch.journal.snapshot.code import Code
     from relaunch.journal.store import Journal
+
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+"""What a file that is JSON but not ours makes us raise."""
 
 
 class Freed(Record):
@@ -28,7 +36,9 @@ class Freed(Record):
     """Trials and searches, by their names."""
     freed_bytes: int
     problem: str = ""
-    """Why the code could not be packed."""
+    """Why the code could not be packed, or none of it thrown away."""
+    repaired: tuple[str, ...] = ()
+    """What was found broken, and what became of it."""
     environments: tuple[str, ...] = ()
     """The environments that went, or would go, by their keys."""
     environment_bytes: int = 0
@@ -63,9 +73,10 @@ def make_room(
         aside = [one for one in plan.go if one.id.startswith(searches.PREFIX)]
         trials = plan.but(go=tuple(one for one in plan.go if one not in aside))
         gone = (*keep.forget(journal, trials), *keep_searches.forget(journal.home, aside))
-        problem = _pack(home, journal)
+        problem, repaired = _pack(home, journal)
         less = max(0, before - keep.bytes_below(journal.home))
         freed = Freed(plan=plan, gone=gone, freed_bytes=less, problem=problem)
+        freed = freed.but(repaired=repaired)
     left = None if keep_size is None else keep_size - sum(held.bytes for held in plan.stay)
     with searches.Alone(home.journal) as alone:
         if not alone.is_held:
@@ -132,24 +143,47 @@ def _needed(home: str, parent: str, every: list[kept_environments.Kept]) -> dict
     return found
 
 
-def _pack(home: Home, journal: Journal) -> str:
-    """Let the code of forgotten trials go; says why when that cannot be done now."""
+def _pack(home: Home, journal: Journal) -> tuple[str, tuple[str, ...]]:
+    """Let the code of forgotten trials go; returns why that cannot be done now, and repairs."""
     from relaunch.journal.snapshot.code import from_json
     from relaunch.journal.snapshot.collect import collect
 
-    codes = []
-    try:
-        for trial_id in journal.ids():
-            code = journal.load(trial_id).start.get("code")
+    codes: dict[str, Code] = {}
+    unread: list[str] = []
+    for name, read in _begun(journal):
+        try:
+            code = read().get("code")
             if code:
-                codes.append(from_json(code))
-        for number in searches.numbers(journal.home):  # any of them may go on
-            search = searches.load(journal.home, number)
-            if "code" in search.start:
-                codes.append(from_json(search.start["code"]))
-        collect(home, codes)
+                codes[name] = from_json(code)
+        except (JournalError, *_MALFORMED):
+            unread.append(name)
+    try:
+        done = collect(home, codes.values(), keep_all=bool(unread))
     except RelaunchError as error:
-        return error.message  # an unreadable trial may need any of the code
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-        return str(error)
-    return ""
+        return f"the code was not packed: {error.message}", ()
+    except (OSError, *_MALFORMED) as error:
+        return f"the code was not packed: {error}", ()
+    damaged = [
+        name for name, code in codes.items() if any(r.tree in done.damaged for r in code.roots)
+    ]
+    faults = [f"of the code of {', '.join(damaged)} something is lost"] if damaged else []
+    faults += [f"{', '.join(unread)} cannot be read"] if unread else []  # and may need any of it
+    why = f"no code was thrown away: {'; '.join(faults)}" if faults else ""
+    return why, done.repaired
+
+
+def _begun(journal: Journal) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """Name all that may need code, with how to read it: trials, and searches: any may go on."""
+    for trial_id in journal.ids():
+        if not journal.began_empty(trial_id):
+            yield f"#{trial_id}", partial(_start_of, journal, trial_id)
+    for number in searches.numbers(journal.home):
+        yield f"{searches.PREFIX}{number}", partial(_search_start, journal.home, number)
+
+
+def _start_of(journal: Journal, trial_id: str) -> dict[str, Any]:
+    return journal.load(trial_id).start
+
+
+def _search_start(home: str, number: int) -> dict[str, Any]:
+    return searches.load(home, number).start

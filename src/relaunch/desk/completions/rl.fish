@@ -701,7 +701,7 @@ complete -c rl -n '__rl_in log' -s h -l help -d 'show this help message and exit
 complete -c rl -n '__rl_in log' -s n -x -d 'how many, newest last (20)'
 complete -c rl -n '__rl_in log' -l all -d 'all of them'
 complete -c rl -n '__rl_in log' -l set -xa '(__rl_sets)' -d 'only with this config set'
-complete -c rl -n '__rl_in log' -l verdict -x -d 'only good, bad, unsure (as marked), passed, failed, interrupted, unstarted, killed (rl itself was) or running'
+complete -c rl -n '__rl_in log' -l verdict -x -d 'only good, bad, unsure (as marked), passed, failed, interrupted, unstarted, killed (rl itself was), running or unknown (its end cannot be read)'
 complete -c rl -n '__rl_in log' -l signature -x -d 'only failures with this in their title, or digest'
 complete -c rl -n '__rl_in log' -l since -x -d 'only since 45m, 3h, 2d, 1w ago, or 2026-11-01[ 14:30]'
 complete -c rl -n '__rl_in log' -l text -x -d 'only with all these words in note, mark, command, failure'
