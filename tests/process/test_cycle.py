@@ -267,7 +267,26 @@ def test_a_reset_that_changes_the_code_is_kept_as_it_ran(train):
 def test_output_that_cannot_be_passed_on_is_said(world):
     ran = world.shell("rl -- echo hello > /dev/full")
     assert "not all output could be passed on: No space left on device" in ran.stderr
+    assert ran.returncode == 1
+    assert end_of(world, "1")["exit_code"] == 0
     assert world.rl("show", "1", "--output").stdout == "hello\n"
+
+
+@pytest.mark.parametrize(
+    "words", ["log", "log --json", "log --all", "show", "show --json", "show --output", "--help"]
+)
+@pytest.mark.parametrize(
+    ("end", "why"), [("> /dev/full", "No space left on device"), (">&-", "it is closed")]
+)
+def test_a_report_that_cannot_be_written_is_said_and_counts(world, words, end, why):
+    world.rl("--", "echo", "hello")
+    done = world.shell(f"rl {words} {end}")
+    assert (done.returncode, done.stderr) == (1, f"rl: standard output cannot be written: {why}\n")
+
+
+def test_what_cannot_be_said_on_a_full_standard_error_leaves_the_exit_code(world):
+    done = world.shell("rl show 7 2> /dev/full")
+    assert (done.returncode, done.stderr) == (2, "")
 
 
 def test_with_closed_standard_streams_the_record_is_still_whole(world):

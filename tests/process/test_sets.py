@@ -3,6 +3,7 @@
 import json
 import os
 
+import pytest
 from tests.conftest import World
 
 
@@ -178,3 +179,11 @@ def test_sets_compared_by_trials_end_with_the_line_that_parts_them(world: World)
     two_sets(world)
     done = world.rl("-s", "base,bf16", "-n", "2", "--", "grep", "-q", "fp32", "conf/precision.yaml")
     assert "only conf/precision.yaml differs" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("path", "owner"), [(".git", "git"), (".git/info", "git")])
+def test_what_is_gits_own_becomes_no_set(world: World, path: str, owner: str) -> None:
+    done = world.rl("set", "new", "x", "--from", path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"rl: {path} is {owner}'s own")
+    assert not os.path.islink(world.project / ".git")

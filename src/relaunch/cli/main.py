@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -49,6 +50,9 @@ VERBS = {
     "completion": "shell completion for bash, zsh and fish",
 }
 
+UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What a standard output that is full, closed or broken says."""
+
 USAGE = """\
 rl gets you to the bug in seconds: reset + launch as one step, every attempt kept.
 
@@ -81,11 +85,10 @@ def enter() -> NoReturn:
     to_disk = sys.modules.get("relaunch.journal.to_disk")
     if to_disk is not None:
         to_disk.wait(to_disk.AT_EXIT_S)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            code = code or 1
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = code or _say_unwritten(error)
     os._exit(code)
 
 
@@ -105,17 +108,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        # With the name of a file it is a fault of ours: what we cannot open is told where it is.
+        if error.errno not in UNWRITTEN or error.filename is not None:
+            return _say_fault(error)
+        # What waits to be written would fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _say_unwritten(error)
     except Exception as error:  # a fault of ours: one line, the rest on request
-        if "RELAUNCH_DEBUG" in os.environ:
-            raise
-        what = f"internal fault, please report it: {type(error).__name__}: {error}"
-        _say(RelaunchError(what, hint="RELAUNCH_DEBUG=1 rl ..."))
-        return 125
+        return _say_fault(error)
+
+
+def _say_fault(error: Exception) -> int:
+    if "RELAUNCH_DEBUG" in os.environ:
+        raise error
+    what = f"internal fault, please report it: {type(error).__name__}: {error}"
+    _say(RelaunchError(what, hint="RELAUNCH_DEBUG=1 rl ..."))
+    return 125
+
+
+def _say_unwritten(error: OSError) -> int:
+    why = "it is closed" if error.errno == errno.EBADF else error.strerror
+    _say(RelaunchError(f"standard output cannot be written: {why}"))
+    return 1
 
 
 def _plug_streams() -> None:
     """Fill closed standard streams, before any file of ours could take their number."""
-    plug()
+    closed = plug()
+    if 1 in closed and sys.stdout is None:  # what is written there fails, as it does for others
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 1)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
@@ -244,4 +267,7 @@ def _say(error: RelaunchError) -> None:
     from relaunch.cli.draw import clean
 
     hint = f"   try: {clean(error.hint)}" if error.hint else ""
-    print(f"rl: {clean(error.message)}{hint}", file=sys.stderr)
+    try:
+        print(f"rl: {clean(error.message)}{hint}", file=sys.stderr)
+    except OSError:
+        pass  # nobody can be told; the exit code says it

@@ -169,12 +169,15 @@ def consent_of(request: Request) -> Callable[[Wanted], bool] | None:
 
 
 def leave(outcome: Outcome) -> int:
-    """Return the program's exit code; killed by a signal: die of the same one."""
+    """Return the program's exit code; killed by a signal: die of the same one.
+
+    Output that got lost behind the program counts: it would have failed to write it itself.
+    """
     if outcome.signal is not None:
         from relaunch.proc.supervise import die_of
 
         die_of(outcome.signal)
-    return outcome.exit_code or 0
+    return outcome.exit_code or int(bool(outcome.not_passed_on))
 
 
 def request_of(values: dict[str, Any], command: tuple[str, ...] | None) -> Request:

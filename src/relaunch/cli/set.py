@@ -8,6 +8,7 @@ from relaunch.cli import draw
 from relaunch.cli.opened import open_project
 from relaunch.errors import PlaceError, UsageError
 from relaunch.session.sets import project_sets
+from relaunch.textfile import IN_TREE
 from relaunch.trial.place import sets as places
 from relaunch.trial.place.hold import repair_sets
 
@@ -109,6 +110,9 @@ def _link_of(project: Project, sets: ConfigSets, path: str) -> places.SetLink:
         raise PlaceError(f"{path} is outside of the project {project.home.project}")
     if inner == ".":
         raise PlaceError(f"{path} is the project itself", hint="rl set new NAME --from conf")
+    for owner, folder in (("git", ".git"), ("rl", IN_TREE)):
+        if folder in inner.split(os.sep):
+            raise PlaceError(f"{path} is {owner}'s own", hint="rl set new NAME --from conf")
     if "@" in os.path.basename(full):
         name = inner.rpartition("@")[2]
         raise PlaceError(f"{path} is a set already", hint=f"rl set use {name}")

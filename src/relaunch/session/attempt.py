@@ -157,7 +157,8 @@ class Attempt:
             folder = os.path.join(self.trial.path, "probes")
             self.seen = read_seen(folder, len(self.recipe.probes), self._secrets)
         if result.outcome.not_passed_on:
-            self._warn(f"not all output could be passed on: {result.outcome.not_passed_on}")
+            why = result.outcome.not_passed_on
+            self.tell(Warned(text=f"not all output could be passed on: {why}"))
         outcome = self._finish(self._after(result.outcome), result.resets, in_line=result.in_line)
         if result.stopped_by:
             os.kill(os.getpid(), result.stopped_by)
