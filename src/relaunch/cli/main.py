@@ -111,17 +111,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # With the name of a file it is a fault of ours: what we cannot open is told where it is.
         if error.errno not in UNWRITTEN or error.filename is not None:
+            if "RELAUNCH_DEBUG" in os.environ:
+                raise
             return _say_fault(error)
         # What waits to be written would fail once more at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _say_unwritten(error)
     except Exception as error:  # a fault of ours: one line, the rest on request
+        if "RELAUNCH_DEBUG" in os.environ:
+            raise
         return _say_fault(error)
 
 
 def _say_fault(error: Exception) -> int:
-    if "RELAUNCH_DEBUG" in os.environ:
-        raise error
     what = f"internal fault, please report it: {type(error).__name__}: {error}"
     _say(RelaunchError(what, hint="RELAUNCH_DEBUG=1 rl ..."))
     return 125

@@ -92,7 +92,8 @@ class Repository:
     def ensure(self) -> None:
         """Make the repository; cheap when it is there, and mends what is missing of it."""
         try:
-            if all(map(_has_content, (self.outside_git, *map(self._path_of, ("config", "HEAD"))))):
+            whole = map(_has_content, map(self._path_of, ("info/outside-git", "config", "HEAD")))
+            if all(whole) and os.path.isdir(self.objects):
                 return
             self.mend()
         except OSError as error:
