@@ -133,3 +133,28 @@ def test_a_secret_given_by_hand_must_be_given_again(world):
         assert ran.returncode == 2
         assert "API_KEY was given by hand and is a secret" in ran.stderr
     assert world.rl("--env", "API_KEY=abcdefgh").stdout == "abcdefgh\n"
+
+
+def test_secrets_in_older_trials_are_swept_and_the_trials_stay(world):
+    token = "gh" + "p_0123456789abcdefghij0123456789abcdef"
+    world.rl("-m", "a note", "--", "echo", "hello TOKEN and more")
+    world.rl("-m", "untouched", "--", "echo", "hello")
+    trial = world.journal / "trials/1"
+    for name in ("start.json", "output.0"):
+        text = (trial / name).read_text()
+        (trial / name).write_text(text.replace("TOKEN", token).replace("a note", f"with {token}"))
+    (trial / "exact.json").write_text(json.dumps({"command": ["echo", token]}))
+    times = (trial / "output.0").stat().st_mtime_ns
+    planned = world.rl("gc", "--secrets", "--dry-run")
+    assert "would be masked: 4 secrets in #1" in planned.stderr
+    assert token.encode() in kept(world)
+    found = json.loads(world.rl("gc", "--secrets", "--json").stdout)
+    assert found["masked"] == [{"id": "1", "secrets": 4, "calls_gone": 0}]
+    assert token.encode() not in kept(world)
+    assert (trial / "output.0").stat().st_mtime_ns == times
+    shown = world.rl("show", "1", "--output").stdout
+    assert shown.startswith("hello <redacted>***")
+    assert shown.endswith("*** and more\n")
+    assert start_of(world, "1")["note"] == "with <redacted>"
+    assert "nothing looks like a secret" in world.rl("gc", "--secrets").stderr
+    assert world.rl("gc", "--secrets", "--older", "1d").returncode == 2

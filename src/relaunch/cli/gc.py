@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from relaunch.journal.store import Journal
     from relaunch.session.make_room import Freed
+    from relaunch.session.sweep_secrets import Swept
 
 EXAMPLES = """\
 Examples
@@ -29,6 +31,7 @@ Examples
   rl gc --older 30d --dry-run     what would go?
   rl gc --older 30d
   rl gc --keep-size 1G            oldest first, until the journal fits
+  rl gc --secrets                 mask what looks like a secret in trials that are kept
 Environments that `rl bisect` made for old revisions go by the same rules, by when
 they were used last; those that an unfinished search used stay.
 """
@@ -40,6 +43,11 @@ def arguments(parser: ArgumentParser) -> None:
     add("--older", metavar="TIME", help="forget trials and searches older than 12h, 30d, 8w")
     add("--larger", metavar="SIZE", help="forget those that take more than 500M, 1G each")
     add("--keep-size", metavar="SIZE", help="forget the oldest until all together take no more")
+    add(
+        "--secrets",
+        action="store_true",
+        help="forget nothing, but mask secrets in what older trials and searches hold",
+    )
     add("--dry-run", action="store_true", help="only say what would go")
     add("--json", action="store_true", help="as JSON: schema relaunch/gc/1")
 
@@ -47,6 +55,8 @@ def arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> int:
     """Make room."""
     home, journal = opened.here()
+    if args.secrets:
+        return _sweep(args, journal)
     freed = make_room(
         home,
         journal,
@@ -62,6 +72,40 @@ def main(args: Namespace) -> int:
     for line in screen(freed, dry_run=args.dry_run):
         draw.remark(f"rl: {line}")
     return 0
+
+
+def _sweep(args: Namespace, journal: Journal) -> int:
+    """Mask secrets, and say in what."""
+    if args.older or args.larger or args.keep_size:
+        raise UsageError(
+            "--secrets forgets nothing", hint="rl gc --secrets, then rl gc --older 30d"
+        )
+    from relaunch.session.sweep_secrets import known_secrets, sweep_secrets
+
+    swept = sweep_secrets(journal, known_secrets(), dry_run=args.dry_run)
+    if args.json:
+        masked = [
+            {"id": one.id, "secrets": one.secrets, "calls_gone": one.calls_gone} for one in swept
+        ]
+        draw.say_json("gc", {"dry_run": args.dry_run, "masked": masked})
+        return 0
+    for line in swept_screen(swept, dry_run=args.dry_run):
+        draw.remark(f"rl: {line}")
+    return 0
+
+
+def swept_screen(swept: Sequence[Swept], *, dry_run: bool) -> list[str]:
+    """Say how many secrets were masked, and in which trials and searches."""
+    if not swept:
+        return ["nothing looks like a secret in what the trials hold"]
+    ids = [one.id for one in swept]
+    where = [part for part in (ranges(_trials(ids)), ", ".join(_searches(ids))) if part]
+    count = draw.plural(sum(one.secrets for one in swept), "secret")
+    lines = [f"{'would be masked' if dry_run else 'masked'}: {count} in {', '.join(where)}"]
+    if calls := sum(one.calls_gone for one in swept):
+        gone = "would go" if dry_run else "gone"
+        lines.append(f"{gone}: {draw.plural(calls, 'kept call')} with a secret in it")
+    return lines
 
 
 def _as_json(freed: Freed, *, dry_run: bool) -> dict[str, Any]:

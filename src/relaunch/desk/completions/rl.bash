@@ -518,7 +518,7 @@ _rl() {
         esac
         ;;
     gc)
-        options='-h --help --older --larger --keep-size --dry-run --json'
+        options='-h --help --older --larger --keep-size --secrets --dry-run --json'
         case $prev in
         --older) values='text' ;;
         --larger) values='text' ;;
