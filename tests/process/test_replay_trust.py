@@ -88,7 +88,7 @@ def planted(world: World, marker: Path) -> dict[str, Callable[[Path], object]]:
         "deep in a frame": in_frames({"basket": [{"deep": (1, Runs(marker))}], "names": []}),
         "marshalled": in_frames({"basket": Marshalled(marker)}),
         "in globals": alone("globals.pickle", runs),
-        "in random generators": alone("random.pickle", runs),
+        "in random generators": alone("random.plain", runs),
         "in sources": alone("sources", zlib.compress(runs)),
         "in one more file": alone("9.pickle", runs),
         "as the interpreter": lambda call: spoil(
@@ -114,7 +114,8 @@ def test_code_planted_in_a_kept_call_never_runs_unasked(mine: World, tmp_path: P
         assert not marker.exists(), name
     for words in (("replay", "--one-liner"), ("shrink", "--trial", "1")):
         assert "changed after it was sealed" in mine.rl(*words).stderr
-    assert mine.rl("replay", "--list").returncode == 0
+    listed = mine.rl("replay", "--list")
+    assert "plain data, but for pickles of " in listed.stdout
     assert mine.rl("show", "1").returncode == 0
     assert not marker.exists()
 
@@ -131,7 +132,7 @@ def test_a_call_that_somebody_else_recorded_is_refused_in_one_line(mine: World) 
     assert done.stdout == ""
     assert done.stderr.count("\n") <= 2
     assert "the call of #1 was not recorded by you here" in done.stderr
-    assert f"loading it can run any code, with {sys.executable}" in done.stderr
+    assert f"it holds pickles, and a replay can run any code, with {sys.executable}" in done.stderr
     assert "rl replay 1 --trust, if you know where it comes from" in done.stderr
     (call_of(mine) / "seal").unlink()  # as an older rl left it
     assert "(it carries no seal)" in mine.rl("replay").stderr
@@ -143,7 +144,7 @@ def test_what_was_trusted_once_is_not_asked_again_until_it_changes(mine: World) 
     assert mine.rl("replay", env=other).returncode == 1
     assert mine.rl("shrink", "--trial", "1", env=other).returncode == 0
     assert mine.rl("replay", "--small", env=other).returncode == 1
-    (call_of(mine) / "random.pickle").write_bytes(b"")
+    (call_of(mine) / "random.plain").write_bytes(b"")
     assert mine.rl("replay", env=other).returncode == 2
 
 
@@ -167,3 +168,33 @@ def test_on_a_terminal_it_is_asked(mine: World, answer: str) -> None:
         assert (b"still fails" in screen.text) == (answer == "y")
     finally:
         screen.close()
+
+
+PLAIN = """\
+SCALES = {"kg": [1, 2.5]}
+
+def share(rows, scale, *, unit):
+    return rows[0] / scale + SCALES[unit][0]
+
+share([1, (2, None)], 0, unit="kg")
+"""
+
+
+def test_plain_data_is_kept_without_a_pickle_and_read_without_one(warm: World) -> None:
+    warm.write("share.py", PLAIN)
+    assert warm.rl("--", sys.executable, "share.py").returncode == 1
+    call = call_of(warm)
+    assert [path.name for path in call.iterdir() if path.suffix == ".pickle"] == []
+    assert "all of it plain data, no pickles" in warm.rl("replay", "--list").stdout
+    assert "still fails" in warm.rl("replay").stderr
+    other = elsewhere(warm)
+    assert "its data is plain, but a replay can run any code" in warm.rl("replay", env=other).stderr
+    assert "still fails" in warm.rl("replay", env={**other, "RELAUNCH_TRUST": "1"}).stderr
+    whole = (call / "1.plain").read_bytes()
+    for broken in (whole[:-9], b"\x96" + b"\xff" * 7 + b"\x00.", b"cos\nsystem\n(Vtouch x\ntR."):
+        (call / "1.plain").write_bytes(broken)
+        done = warm.rl("replay", "--frame", "share", "--trust")
+        assert done.returncode == 2, done.stderr
+        assert "cannot be replayed: what was kept of frame 2 cannot be read: " in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (warm.project / "x").exists()

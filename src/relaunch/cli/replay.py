@@ -239,9 +239,20 @@ def screen(trial_id: str, capture: Capture, *, width: int, pen: draw.Pen) -> lis
     chosen = (capture.found.get("chosen") or {}).get("frame")
     rows = [_row(n, frame, n == chosen) for n, frame in enumerate(facts["frames"])]
     lines += draw.table(columns, rows, width, pen)
+    lines.append(draw.clip(f"  {_form(capture)}", width, utf8=pen.utf8))
     for frame in facts["frames"]:
         lines += [f"  {frame['qualname']}: not kept: {draw.clean(one)}" for one in frame["missing"]]
     return lines
+
+
+def _form(capture: Capture) -> str:
+    """Say what of it is plain data, and what needed pickles."""
+    if capture.is_plain:
+        return "all of it plain data, no pickles"
+    names = ", ".join(draw.clean(name.removeprefix("__main__.")) for name in capture.pickled)
+    if not names:
+        return "in pickles, as an older rl kept it"
+    return f"plain data, but for pickles of {names}"
 
 
 def _row(number: int, frame: Mapping[str, Any], chosen: bool) -> list[draw.Cell]:
@@ -268,6 +279,8 @@ def _told(capture: Capture) -> dict[str, Any]:
         "error": {key: facts["error"][key] for key in ("type", "message")},
         "bytes": facts["bytes"],
         "shapes_only_bytes": facts["shapes_only_bytes"],
+        "plain": capture.is_plain,
+        "pickled": capture.pickled,
         "took_s": facts["took_s"],
         "frames": [{key: frame[key] for key in keys} for frame in facts["frames"]],
         "replays": capture.found.get("replays", []),

@@ -32,9 +32,12 @@ class Unsealed(Exception):
     """A kept call carries no valid seal of this user; says why."""
 
 
-def seal(trial: str, call: str) -> None:
-    """Seal the call in a folder of a trial. OSError if there is no key, or it cannot be written."""
-    text = dumps({"files": _digests(call), "trial": _of_trial(trial)})
+def seal(trial: str, call: str, *, is_own: bool) -> None:
+    """Seal the call in a folder of a trial: one that this user recorded, or trusts.
+
+    OSError if there is no key, or it cannot be written.
+    """
+    text = dumps({"own": is_own, "files": _digests(call), "trial": _of_trial(trial)})
     write_file(os.path.join(call, SEAL), f"{_mac(_key(make=True), text)}\n{text}\n".encode())
 
 
@@ -50,8 +53,11 @@ def is_private(call: str) -> bool:
     return all(kinds) and all(one.st_uid == me and not one.st_mode & 0o022 for one in found)
 
 
-def sealed(trial: str, call: str) -> dict[str, str]:
-    """Return the digests of a call's files if they are as this user sealed them, else Unsealed."""
+def sealed(trial: str, call: str) -> tuple[dict[str, str], bool]:
+    """Return the digests of a call's files as this user sealed them, and whether it recorded them.
+
+    Unsealed if there is no such seal.
+    """
     from hmac import compare_digest
 
     try:
@@ -70,7 +76,7 @@ def sealed(trial: str, call: str) -> dict[str, str]:
             raise Unsealed("it was changed after it was sealed")
     except OSError as error:
         raise Unsealed(f"{error.strerror}: {error.filename}") from None
-    return files
+    return files, bool(told["own"])
 
 
 def digests(call: str) -> dict[str, str]:

@@ -112,6 +112,7 @@ class Replays:
         return Call(
             capture=self.capture.path,
             digests=self.capture.digests,
+            is_own=self.capture.is_own,
             frame=choice.frame,
             how=choice.how,
             python=facts["python"],

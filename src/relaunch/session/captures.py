@@ -36,6 +36,8 @@ class Capture(Record):
     """What replays found: `chosen`, and the last `replays`."""
     digests: Mapping[str, str] | None = None
     """Of the files that may be loaded; None until `loadable` allowed that."""
+    is_own: bool = False
+    """Whether this user recorded it; else it is only trusted."""
 
     @property
     def name(self) -> str:
@@ -43,24 +45,29 @@ class Capture(Record):
         return os.path.basename(self.path)
 
     @property
+    def pickled(self) -> list[str]:
+        """Return the classes and functions for which it has pickles: none where all is plain."""
+        parts = [self.facts, *self.facts["frames"]]
+        return [*dict.fromkeys(name for part in parts for name in part.get("pickled", ()))]
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether there is no pickle in it, whatever its facts say."""
+        try:
+            return not any(name.endswith(".pickle") for name in os.listdir(self.path))
+        except OSError:
+            return False
+
+    @property
     def sources(self) -> dict[str, bytes]:
         """Return the user's files as they were; none where that cannot be read."""
-        import io
-        import pickle
-        import zlib
-
-        class Plain(pickle.Unpickler):
-            """Makes nothing but texts and bytes."""
-
-            def find_class(self, module: str, name: str) -> Any:
-                raise pickle.UnpicklingError(name)
+        from relaunch.inside.replay.plain import sources_of
 
         try:
             with open(os.path.join(self.path, "sources"), "rb") as file:
-                found: dict[str, bytes] = Plain(io.BytesIO(zlib.decompress(file.read()))).load()
-        except (OSError, zlib.error, pickle.UnpicklingError, EOFError):
+                return sources_of(file.read())
+        except (OSError, ValueError):
             return {}
-        return found
 
     def remember(self, found: dict[str, Any]) -> None:
         """Keep what a replay found beside it; without that, the next has to search again."""
@@ -112,7 +119,7 @@ def tidy(journal: Journal, trial: Trial, outcome: Outcome, *, keep: int) -> None
         _drop(trial.path)
         return
     for name in os.listdir(os.path.join(trial.path, FOLDER)):
-        seal_own(trial, os.path.join(trial.path, FOLDER, name))
+        seal_ours(trial, os.path.join(trial.path, FOLDER, name))
     path = os.path.join(journal.home, _LIST)
     try:
         ids = read_text(path, "replace").split()
@@ -129,11 +136,14 @@ def tidy(journal: Journal, trial: Trial, outcome: Outcome, *, keep: int) -> None
         pass
 
 
-def seal_own(trial: Trial, path: str) -> None:
-    """Seal what a trial of ours just kept; without a key of ours it will have to be trusted."""
+def seal_ours(trial: Trial, path: str, *, is_own: bool = True) -> None:
+    """Seal what a trial of ours just kept; without a key of ours it will have to be trusted.
+
+    What was made of a call that is only trusted is not our own.
+    """
     if is_private(path):
         try:
-            seal(trial.path, path)
+            seal(trial.path, path, is_own=is_own)
         except OSError:
             pass
 

@@ -57,18 +57,19 @@ class Foreign(UsageError):
         """Say what a replay would do."""
         self.trial, self.capture = trial, capture
         python = capture.facts["python"]["executable"]
+        held = "its data is plain, but" if capture.is_plain else "it holds pickles, and"
         super().__init__(
             f"the call of #{trial.id} was not recorded by you here ({why}): "
-            f"loading it can run any code, with {python}",
+            f"{held} a replay can run any code, with {python}",
             hint=f"rl replay {trial.id} --trust, if you know where it comes from",
         )
 
     def trust(self) -> None:
-        """Seal the call as our own, for good."""
+        """Seal the call as one that is trusted, for good."""
         try:
-            seal(self.trial.path, self.capture.path)
+            seal(self.trial.path, self.capture.path, is_own=False)
         except OSError as error:
-            said = f"it cannot be sealed as yours: {error.strerror}: {error.filename}"
+            said = f"it cannot be sealed as trusted: {error.strerror}: {error.filename}"
             raise JournalError(said, hint="RELAUNCH_TRUST=1 rl replay, for this time") from None
 
 
@@ -83,11 +84,13 @@ def loadable(project: Project, ref: str, *, small: bool = False) -> tuple[Trial,
 
 def _allowed(trial: Trial, capture: Capture) -> Capture:
     try:
-        files = digests(capture.path) if trusts_all() else sealed(trial.path, capture.path)
+        files, is_own = (
+            (digests(capture.path), False) if trusts_all() else sealed(trial.path, capture.path)
+        )
         facts = loads(content(capture.path, "facts.json", files).decode("ascii"))
     except Unsealed as problem:
         raise Foreign(trial, capture, str(problem)) from None
-    return capture.but(digests=files, facts=facts)
+    return capture.but(digests=files, facts=facts, is_own=is_own)
 
 
 def _trial(project: Project, ref: str) -> Trial:

@@ -90,23 +90,26 @@ class _Sweep:
 
     def swept(self, name: str) -> Swept:
         calls = os.path.join(self._path, FOLDER)
-        valid = [call for call in _folders(calls) if self._is_sealed(call) and not self._goes(call)]
+        left = [call for call in _folders(calls) if not self._goes(call)]
+        valid = [(call, is_own) for call in left for is_own in self._sealed(call)]
         for folder, folders, names in os.walk(self._path):
             folders[:] = [one for one in folders if one not in _HELD]
             if folder != calls and not folder.startswith(calls + os.sep):
                 for one in names:
                     self._sweep_file(os.path.join(folder, one), one)
         if self._count and not self._dry_run:
-            for call in valid:
-                seal(self._path, call)  # it covers start.json, which may be another now
+            for call, is_own in valid:
+                seal(
+                    self._path, call, is_own=is_own
+                )  # it covers start.json, which may be another now
         return Swept(id=name, secrets=self._count, calls_gone=self._calls)
 
-    def _is_sealed(self, call: str) -> bool:
+    def _sealed(self, call: str) -> list[bool]:
+        """Return whether a call with a valid seal is our own; nothing for one without."""
         try:
-            sealed(self._path, call)
+            return [sealed(self._path, call)[1]]
         except (Unsealed, OSError):
-            return False
-        return True
+            return []
 
     def _goes(self, call: str) -> bool:
         """Remove a kept call that holds a secret."""

@@ -82,7 +82,7 @@ class Failed:
         return captures_of(Trial(id="1", path=str(self.trial), start={}))
 
     def replays(self, **more: Any) -> Replays:
-        mine = self.captures[0].but(digests={})
+        mine = self.captures[0].but(digests={}, is_own=True)
         return Replays(mine, env=ENV, project=(str(self.project),), **more)
 
     def found(self) -> Tried | None:

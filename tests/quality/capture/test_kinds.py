@@ -39,7 +39,7 @@ def tried(python: str, which: str, folder: Path) -> dict[str, tuple[str, str, li
     for capture in captures_of(Trial(id="1", path=str(trial), start={})):
         frames = capture.facts["frames"]
         number = next(n for n, frame in enumerate(frames) if frame["qualname"] == "use")
-        mine = capture.but(digests={})
+        mine = capture.but(digests={}, is_own=True)
         replays = Replays(mine, env={**env, "KINDS_REPLAYED": "1"}, project=(str(project),))
         one = replays.try_one(Choice(frame=number, how="call"))
         said = str((one.replayed.error or {}).get("message") or one.replayed.why)
@@ -68,3 +68,14 @@ def test_data_frames(tmp_path):
         pytest.skip("this test needs pandas")
     found = tried(sys.executable, "frames", tmp_path)
     assert {name: one for name, one in found.items() if one[0] != "same"} == {}
+
+
+def test_tensors_and_frames_are_plain_data_and_come_back_exactly():
+    python = python_with_torch()
+    if subprocess.run([python, "-c", "import pandas"], capture_output=True).returncode:
+        pytest.skip("no pandas beside torch")
+    done = subprocess.run(
+        [python, str(Path(__file__).with_name("plain_kinds.py"))],
+        env={**ENV, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("compared\n", "")

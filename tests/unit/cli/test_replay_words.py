@@ -25,6 +25,7 @@ def capture(*frames: dict[str, Any]) -> Capture:
         "bytes": 3 << 20,
         "took_s": 0.04,
         "shapes_only_bytes": 5 << 30,
+        "pickled": ["__main__.Net", "shop.Basket"],
         "frames": list(frames),
     }
     return Capture(path="/c/12-1", facts=facts, found={"chosen": {"frame": 1, "how": "call"}})
@@ -60,6 +61,7 @@ def test_the_list_shows_what_is_not_as_it_was():
         "  1  main        train.py:8  2.0 KiB",
         "* 2  step.inner  train.py:8  2.0 KiB  x may be rebound, lock: a new one",
         "  3  load        train.py:8  2.0 KiB  y is gone",
+        "  plain data, but for pickles of Net, shop.Basket",
         "  load: not kept: self.link: a \\x07socket",
     ]
 

@@ -22,10 +22,10 @@ class Kept:
             (self.call / name).write_bytes(name.encode())
 
     def seal(self) -> None:
-        seal(str(self.trial), str(self.call))
+        seal(str(self.trial), str(self.call), is_own=True)
 
     def sealed(self) -> dict[str, str]:
-        return sealed(str(self.trial), str(self.call))
+        return sealed(str(self.trial), str(self.call))[0]
 
     def refusal(self) -> str:
         with pytest.raises(Unsealed) as refused:
@@ -42,6 +42,12 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
 def test_what_was_sealed_is_told_file_by_file(kept: Kept) -> None:
     kept.seal()
     assert sorted(kept.sealed()) == ["0.pickle", "facts.json", "memory"]
+
+
+def test_a_call_that_is_only_trusted_does_not_become_our_own(kept: Kept) -> None:
+    for is_own in (True, False):
+        seal(str(kept.trial), str(kept.call), is_own=is_own)
+        assert sealed(str(kept.trial), str(kept.call))[1] is is_own
 
 
 def test_what_a_replay_writes_beside_the_call_breaks_no_seal(kept: Kept) -> None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     """What `reducer_override` may return: a tuple, or NotImplemented."""
 
 PROTOCOL = 5
-_EVERY = 64
+_EVERY, _MOST_NAMED = 64, 20
+_FUNCTION = type(lambda: 0)
+_PLAIN = rebuild.PLAIN
 _clock = time.monotonic
 
 
@@ -82,6 +84,12 @@ class Keeper:
         """Of what is kept in another form, or not at all: object, words, whether it is missing."""
         self.globals: dict[int, tuple[str, str]] = {}
         """Objects that are globals of a module, and are kept with it."""
+        self.pickled: dict[str, None] = {}
+        """Classes and functions that the last values need, and only a pickle can hold."""
+        self.is_plain = True
+        """Whether the last values are plain data."""
+        self._seen: set[type] = set()
+        """Kinds of them that are not."""
         self._exact = {**kinds.exact(), Lost: Keeper._lost}
         self._bases = kinds.bases()
         self._files: dict[str, str] = {}
@@ -126,15 +134,37 @@ class Keeper:
             raise OutOfTime
         place = self.globals.get(id(thing))
         if place is not None:
+            self.is_plain = False
+            self.pickled[".".join(place)] = None
             return rebuild.of_module, place
         kind = type(thing)
         try:
             handler = self._exact.get(kind)
             if handler is None:
                 handler = self._exact[kind] = self._handler_of(kind)
-            return handler(self, thing)
+            made = handler(self, thing)
+            if made is NotImplemented:
+                if kind is not _FUNCTION:  # one of ours, that makes something again
+                    self._needs_pickle(thing)
+            elif kind not in self._seen and made[0] not in _PLAIN:
+                self._needs_pickle(thing)
+            return made
         except Exception as error:
             return self.missing(thing, f"{_kind_words(kind)} ({_why(error)})")
+
+    def _needs_pickle(self, thing: Any) -> None:
+        self.is_plain = False
+        kind = type(thing)
+        if kind not in (type, _FUNCTION):
+            self._seen.add(kind)
+        try:
+            named = thing if kind in (type, _FUNCTION) else kind
+            module, name = str(named.__module__), str(named.__qualname__)
+        except Exception:  # a metaclass of the user's
+            return
+        # Those of copyreg say how something is made again, not what it is.
+        if module != "copyreg" and len(self.pickled) < _MOST_NAMED:
+            self.pickled[name if module == "builtins" else f"{module}.{name}"] = None
 
     def _handler_of(self, kind: type) -> Any:
         for base, handler in self._bases:
@@ -200,9 +230,15 @@ class Keeper:
         left = {name: Lost(lost[name]) if name in lost else values[name] for name in values}
         return self._dumped(left, most + (1 << 16)), lost
 
+    def _begin(self) -> None:
+        self.is_plain = True
+        self.pickled.clear()
+        self._seen.clear()
+
     def _dumped(self, value: Any, most: int) -> bytes:
         output = Output(most)
         known = len(self.memory.pieces)
+        self._begin()
         try:
             _Pickler(output, self).dump(value)
         except BaseException:
@@ -219,6 +255,7 @@ class Keeper:
         known = len(self.memory.pieces)
         while True:
             self.memory.forget(known)
+            self._begin()
             output = Output(most)
             pickler = _Pickler(output, self)
             for number, value in enumerate(values):

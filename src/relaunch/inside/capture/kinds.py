@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from relaunch.inside.capture import code, files, memory, rebuild
+from relaunch.inside.capture import code, files, memory, plain, rebuild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def database(keeper: Keeper, thing: Any) -> Reduced:
 def array(keeper: Keeper, thing: Any) -> Reduced:
     """Reduce an array of numpy."""
     if thing.dtype.hasobject:
-        return keeper.as_it_says(thing)
+        return plain.objects(keeper, thing)
     return rebuild.array, memory.array(keeper.memory, thing)
 
 
@@ -232,6 +232,7 @@ def exact() -> dict[type, Handler]:
         yield
 
     found: dict[type, Handler] = {
+        **plain.exact(),
         type(made): code.function,
         type(sys): module,
         type(made(0).__closure__[0]): cell,
@@ -294,6 +295,10 @@ def bases() -> list[tuple[type, Handler]]:
     threading = sys.modules.get("threading")
     if threading is not None:
         found.append((threading.Thread, a_thread))
+    for name, handler in (("dtype", plain.dtype), ("generic", plain.scalar)):
+        kind = getattr(sys.modules.get("numpy"), name, None)
+        if isinstance(kind, type):
+            found.append((kind, handler))
     for where, name in _NEVER:
         kind = getattr(sys.modules.get(where), name, None)
         if isinstance(kind, type):

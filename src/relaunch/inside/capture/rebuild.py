@@ -172,7 +172,7 @@ def of_module(module_name: str, name: str) -> Any:
 
 def stream(name: str) -> Any:
     """Return a standard stream."""
-    return getattr(sys, name)
+    return {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}[name]
 
 
 def environ() -> Any:
@@ -307,7 +307,7 @@ def lock(kind: str) -> Any:
     """Make a lock that nobody holds."""
     import threading
 
-    return getattr(threading, kind)()
+    return {"Lock": threading.Lock, "RLock": threading.RLock}[kind]()
 
 
 def thread(kind: Any) -> Any:
@@ -336,7 +336,7 @@ def proxy(mapping: dict[Any, Any]) -> Any:
 
 def view_of(kind: str, mapping: dict[Any, Any]) -> Any:
     """Make the keys, values or items of a dictionary."""
-    return getattr(mapping, kind)()
+    return {"keys": dict.keys, "values": dict.values, "items": dict.items}[kind](mapping)
 
 
 def view(data: bytes | bytearray) -> memoryview:
@@ -395,7 +395,7 @@ def tensor(piece: int, facts: dict[str, Any]) -> Any:
 
 def set_tensor(made: Any, state: tuple[Any, ...]) -> None:
     """Give a tensor its gradient and attributes."""
-    if isinstance(made, Missing):
+    if not isinstance(made, module("torch").Tensor):
         return
     grad, attributes = state
     if grad is not None and not isinstance(grad, Missing):
@@ -423,6 +423,146 @@ def generator(device: str, state: Any) -> Any:
         pass
     return made
 
+
+# --- plain data
+
+
+def value(kind: str, *parts: Any) -> Any:
+    """Make a value of a kind that is named here; no other can be made by a name."""
+    if kind in ("ellipsis", "NotImplementedType"):
+        return ... if kind == "ellipsis" else NotImplemented
+    home = __import__(_HOMES[kind])
+    if kind in ("time", "datetime"):
+        return getattr(home, kind)(*parts[:-1], fold=parts[-1])
+    return getattr(home, kind)(*parts)
+
+
+_HOMES = {
+    **dict.fromkeys(("complex", "range", "slice"), "builtins"),
+    **dict.fromkeys(("date", "time", "datetime", "timedelta", "timezone"), "datetime"),
+    **dict.fromkeys(("PosixPath", "PurePosixPath", "PureWindowsPath"), "pathlib"),
+    "Decimal": "decimal",
+    "Fraction": "fractions",
+    "UUID": "uuid",
+}
+FACTORIES: dict[str, Any] = {
+    one.__name__: one for one in (bool, bytes, dict, float, int, list, set, str, tuple)
+}
+"""What a dictionary may make for a key that is not there."""
+
+
+def container(kind: str, more: Any) -> Any:
+    """Make an empty container; `more` is the length it cannot exceed, or what it makes."""
+    import collections
+
+    if kind == "deque":
+        return collections.deque(maxlen=more)
+    if kind == "defaultdict":
+        return collections.defaultdict(None if more is None else FACTORIES[more])
+    return {"OrderedDict": collections.OrderedDict, "Counter": collections.Counter}[kind]()
+
+
+def is_named(numpy: Any, thing: Any) -> bool:
+    """Tell whether a type of numpy is what its own name says."""
+    try:
+        again = numpy.dtype(thing.str)
+    except TypeError:
+        return False
+    return type(again) is type(thing) and bool(again == thing)
+
+
+def dtype(words: Any) -> Any:
+    """Make a type of numpy."""
+    numpy = module("numpy")
+    if isinstance(words, str):
+        made = numpy.dtype(words)
+        if made.fields is not None or made.subdtype is not None:
+            raise ValueError(f"{words} is not one type")
+        return made
+    if words[0] == "sub":
+        return numpy.dtype((dtype(words[1]), words[2]))
+    _, names, inner, offsets, size, is_aligned = words
+    told = {"names": names, "formats": [dtype(one) for one in inner], "offsets": offsets}
+    return numpy.dtype({**told, "itemsize": size}, align=is_aligned)
+
+
+def scalar(kind: Any, data: bytes) -> Any:
+    """Make a number of numpy."""
+    numpy = module("numpy")
+    if not isinstance(kind, numpy.dtype) or kind.hasobject:
+        raise ValueError("a number of numpy has no objects in it")
+    return numpy.ndarray((), kind, bytearray(data) if data else None)[()]
+
+
+def objects(shape: tuple[int, ...], order: str) -> Any:
+    """Make an array of objects, each of them None."""
+    return module("numpy").empty(shape, "O", order)
+
+
+def set_objects(made: Any, items: list[Any]) -> None:
+    """Fill an array of objects."""
+    if isinstance(made, Missing):
+        return
+    flat = made.ravel("K")  # a view: it was made without gaps
+    for number, item in enumerate(items):
+        flat[number] = item
+
+
+def of_torch(kind: str, name: str) -> Any:
+    """Return a type of numbers of torch, or a device."""
+    torch = module("torch")
+    made = torch.device(name) if kind == "device" else getattr(torch, name)
+    if not isinstance(made, (torch.device, torch.dtype)):
+        raise ValueError(f"torch.{name} is no type of numbers")
+    return made
+
+
+def _column(kept: Any) -> Any:
+    if not isinstance(kept, tuple):
+        return module("numpy").asarray(kept)
+    pandas = module("pandas")
+    storage, is_na, texts = kept
+    kind = pandas.StringDtype(storage, **({} if is_na else {"na_value": float("nan")}))
+    return pandas.array(texts, dtype=kind)
+
+
+def frame(columns: list[Any], rows: Any, names: Any, attrs: dict[Any, Any]) -> Any:
+    """Make a frame of pandas of its columns."""
+    values = [series(one, rows, None, {}) for one in columns]
+    made = module("pandas").DataFrame(dict(enumerate(values)), index=rows)
+    made.columns = names
+    made.attrs.update(attrs)
+    return made
+
+
+def series(column: Any, rows: Any, name: Any, attrs: dict[Any, Any]) -> Any:
+    """Make a series of pandas."""
+    values = _column(column)
+    made = module("pandas").Series(values, index=rows, name=name, dtype=values.dtype)
+    made.attrs.update(attrs)
+    return made
+
+
+def index(column: Any, name: Any) -> Any:
+    """Make an index of pandas."""
+    values = _column(column)
+    return module("pandas").Index(values, name=name, dtype=values.dtype)
+
+
+def range_index(start: int, stop: int, step: int, name: Any) -> Any:
+    """Make an index of pandas that counts."""
+    return module("pandas").RangeIndex(start, stop, step, name=name)
+
+
+PLAIN: frozenset[Any] = frozenset(
+    (
+        *(missing, nothing, weak, lock, stream, proxy, view, view_of),
+        *(value, container, dtype, scalar, objects, set_objects, array),
+        *(tensor, set_tensor, generator, of_torch),
+        *(frame, series, index, range_index),
+    )
+)
+"""All that a file of plain data may call: none of it imports or calls what the data name."""
 
 for _made_here in list(vars().values()):
     if isinstance(_made_here, _FUNCTION):

@@ -1,11 +1,13 @@
 """Writes one capture, in a copy of the process that failed.
 
 capture/PID-1/facts.json       the error, the frames, what is missing, how to be where it failed
-capture/PID-1/0.pickle ...     the variables of each frame, outermost first
-capture/PID-1/globals.pickle   data of the user's modules that the frames can read
-capture/PID-1/random.pickle    the state of the random generators
+capture/PID-1/0.plain ...      the variables of each frame, outermost first
+capture/PID-1/globals.plain    data of the user's modules that the frames can read
+capture/PID-1/random.plain     the state of the random generators
 capture/PID-1/memory           what arrays and tensors hold
 capture/PID-1/sources          the user's source files as they were, compressed
+
+What holds more than plain data is a `.pickle` in the place of a `.plain`.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ else:
 
 BUDGET, LIMIT_S = 64 << 20, 5.0
 """What a capture takes at most, unless told otherwise."""
-_FILES = ("facts.json", "globals.pickle", "random.pickle", "memory", "sources")
+_FILES = ("facts.json", "memory", "sources")
 _described: Any = report.described  # a file for older Pythons has no types
 _to_json: Any = report.to_json
 _MOST_SOURCE = 4 << 20
@@ -106,8 +108,9 @@ class Work:
             self.secrets.look_at(kept.variables)
         facts = self._facts(frames)
         facts["globals"] = self._write_globals(frames)
+        facts["pickled"] = [*self.keeper.pickled]
         self._write_frames(frames, facts["frames"])
-        self._put("random.pickle", self.keeper.dump(self.states, 1 << 20)[0])
+        self._put_values("random", self.keeper.dump(self.states, 1 << 20)[0])
         self._write_memory(facts)
         self._write_sources()
         facts["took_s"] = _clock() - began
@@ -119,7 +122,8 @@ class Work:
 
     def discard(self) -> None:
         """Remove what is left of a capture that did not come to its end."""
-        names = [f"{number}.pickle" for number in range(OUTERMOST + INNERMOST)]
+        values = ("globals", "random", *range(OUTERMOST + INNERMOST))
+        names = [f"{one}.{kind}" for one in values for kind in ("plain", "pickle")]
         for name in (*names, *_FILES):
             try:
                 posix.unlink(f"{self.temp}/{name}")
@@ -200,7 +204,7 @@ class Work:
             self.out_of_time = True
             data, skipped = b"", ["out of time"] * len(found)
         self.memory.rank = 0
-        self._put("globals.pickle", data)
+        self._put_values("globals", data)
         self.room -= len(data)
         told = []
         for (place, value), why in zip(found.items(), skipped, strict=True):
@@ -214,7 +218,7 @@ class Work:
         for number in reversed(range(len(frames))):
             kept, one = frames[number], facts[number]
             self.keeper.notes.clear()
-            one.update(bytes=0, missing=[], notes=[], kept=False)
+            one.update(bytes=0, missing=[], notes=[], pickled=[], kept=False)
             if self.out_of_time:
                 one["missing"] = ["all of it: out of time"]
                 continue
@@ -228,8 +232,8 @@ class Work:
                 one["missing"] = [f"all of it: {type(error).__name__}"]
                 continue
             self.room -= len(data)
-            self._put(f"{number}.pickle", data)
-            one.update(bytes=len(data), kept=True)
+            self._put_values(str(number), data)
+            one.update(bytes=len(data), pickled=[*self.keeper.pickled], kept=True)
             one["missing"] = [f"{name}: {why}" for name, why in lost.items()]
             self._tell_notes(kept, one)
 
@@ -269,6 +273,10 @@ class Work:
     def _open(self, name: str) -> int:
         flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
         return posix.open(f"{self.temp}/{name}", flags, 0o600)
+
+    def _put_values(self, name: str, data: bytes) -> None:
+        """Write what the keeper just made of values."""
+        self._put(f"{name}.{'plain' if self.keeper.is_plain else 'pickle'}", data)
 
     def _put(self, name: str, data: bytes, *, hide: bool = True) -> None:
         fd = self._open(name)

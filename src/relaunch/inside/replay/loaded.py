@@ -8,12 +8,11 @@ import mmap
 import os
 import pickle
 import sys
-import zlib
 from _blake2 import blake2b
 
 from relaunch.inside import guard
 from relaunch.inside.capture import randoms, rebuild
-from relaunch.inside.replay import modules
+from relaunch.inside.replay import modules, plain
 from relaunch.inside.replay.edits import Edits
 from relaunch.inside.replay.script import Script
 from relaunch.inside.replay.source import Source, lines_of, moved
@@ -25,17 +24,27 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+class Broken(Exception):
+    """A file of a capture is not what was kept."""
+
+
 class Capture:
     """One capture, loaded as far as somebody asks."""
 
     def __init__(
-        self, folder: str, digests: dict[str, str], moved: list[list[str]] | None = None
+        self,
+        folder: str,
+        digests: dict[str, str],
+        moved: list[list[str]] | None = None,
+        *,
+        is_own: bool,
     ) -> None:
         """Read the facts; files below the first of a pair in `moved` are now below the second.
 
         Only files with these digests are read; any where there are none.
         """
         self.folder = folder
+        self._is_own = is_own
         self._digests = digests
         self._moved = moved or []
         self.facts: dict[str, Any] = json.loads(self._read("facts.json"))
@@ -54,7 +63,7 @@ class Capture:
             data = file.read()
         digest = f"{len(data)}-{blake2b(data, digest_size=32).hexdigest()}"
         if self._digests and self._digests.get(name) != digest:
-            raise ValueError(f"{name} was changed while it was read")
+            raise Broken(f"{name} was changed while it was read")
         return data
 
     def here(self, path: str) -> str:
@@ -105,7 +114,7 @@ class Capture:
     def old_sources(self) -> dict[str, bytes]:
         """Return the user's files as they were, by where they are now."""
         if self._old is None:
-            found = pickle.loads(zlib.decompress(self._read("sources")))
+            found = plain.sources_of(self._read("sources"))
             self._old = {self.here(path): data for path, data in found.items()}
         return self._old
 
@@ -174,16 +183,16 @@ class Capture:
 
     def variables(self, number: int) -> dict[str, Any]:
         """Return the variables of a frame."""
-        found: dict[str, Any] = self._unpickler(self._read(f"{number}.pickle")).load()
+        found: dict[str, Any] = _next(self._reader(str(number)), f"frame {number + 1}")
         return found
 
     def set_globals(self, edits: dict[str, Edits]) -> None:
         """Give the modules of the user the data that they had, but for what is edited since."""
-        unpickler = self._unpickler(self._read("globals.pickle"))
+        reader = self._reader("globals")
         for module_name, name, why in self.facts["globals"]:
             if why:
                 continue
-            value = unpickler.load()
+            value = _next(reader, "the globals")
             try:
                 module = self.module(module_name)
             except Exception as error:
@@ -198,14 +207,19 @@ class Capture:
 
     def set_random(self) -> None:
         """Set the random generators as they were."""
-        randoms.put_back(self._unpickler(self._read("random.pickle")).load())
+        randoms.put_back(_next(self._reader("random"), "the random generators"))
 
-    def _unpickler(self, data: bytes) -> _Unpickler:
+    def _reader(self, name: str) -> Any:
+        """Return what reads the values in a file: without a pickle where they are plain data."""
         import io
 
+        is_plain = os.path.exists(os.path.join(self.folder, f"{name}.plain"))
+        data = self._read(f"{name}.plain" if is_plain else f"{name}.pickle")
         for word, value in self._secrets.items():
             data = data.replace(word, value)
-        return _Unpickler(io.BytesIO(data), self)
+        if not is_plain:
+            return _Unpickler(io.BytesIO(data))
+        return plain.Own(io.BytesIO(data)) if self._is_own else plain.Foreign(data)
 
     def _known_secrets(self) -> dict[bytes, bytes]:
         """Return the secrets that the environment has now, by the words that stand for them."""
@@ -219,6 +233,15 @@ class Capture:
                     f"{name} is a secret and was not kept: {name.upper()}=... gives it"
                 )
         return found
+
+
+def _next(reader: Any, what: str) -> Any:
+    """Read one value."""
+    try:
+        return reader.load()
+    except (pickle.UnpicklingError, EOFError, MemoryError) as error:
+        why = str(error) or type(error).__name__
+        raise Broken(f"what was kept of {what} cannot be read: {why}") from None
 
 
 def _set(module: ModuleType, name: str, value: Any, *, only_if_missing: bool) -> None:
@@ -238,10 +261,6 @@ def _set(module: ModuleType, name: str, value: Any, *, only_if_missing: bool) ->
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, capture: Capture) -> None:
-        super().__init__(file)
-        self._capture = capture
-
     def find_class(self, module: str, name: str) -> Any:
         if module == rebuild.NAME:
             return getattr(rebuild, name)
@@ -262,6 +281,8 @@ class Memory:
     def array(self, piece: int, dtype: Any, shape: Any, strides: Any, writeable: bool) -> Any:
         """Make an array of numpy."""
         numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
+        if not isinstance(dtype, numpy.dtype) or dtype.hasobject:
+            raise ValueError("memory is kept of plain numbers alone")
         how, at, span, _ = self._table[piece]
         steps, inner = strides
         if how == "span":
@@ -280,6 +301,8 @@ class Memory:
         torch = importlib.import_module("torch")
         how, at, _, seen = self._table[piece]
         dtype = getattr(torch, facts["dtype"])
+        if not isinstance(dtype, torch.dtype):
+            raise ValueError(f"torch.{facts['dtype']} is no type of numbers")
         shape, strides = facts["shape"], facts["strides"]
         if how == "span":
             made = _on(self._map, torch, dtype, at, shape, strides)

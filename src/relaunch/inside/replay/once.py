@@ -13,7 +13,7 @@ from relaunch.inside import report
 from relaunch.inside.capture.rebuild import NotKept
 from relaunch.inside.replay.call import Unready, ready
 from relaunch.inside.replay.edits import Watched
-from relaunch.inside.replay.loaded import Capture, zeros_note
+from relaunch.inside.replay.loaded import Broken, Capture, zeros_note
 from relaunch.inside.replay.oneliner import Cannot, line
 from relaunch.inside.replay.statement import NoStatement
 
@@ -31,9 +31,15 @@ UNREADY = 70
 def replay(spec: dict[str, Any]) -> int:
     """Run one frame of a capture; returns an exit code as Python's own would be."""
     began = time.monotonic()
-    capture = Capture(spec["capture"], spec["digests"], spec.get("moved"))
     told: dict[str, Any] = {"schema": 1, "ended": "unready", "why": "", "error": None}
     code = UNREADY
+    try:
+        capture = Capture(
+            spec["capture"], spec["digests"], spec.get("moved"), is_own=spec["is_own"]
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, Broken) as error:
+        _write(spec["result"], {**told, "why": f"its facts cannot be read: {error}"})
+        return code
     try:
         capture.enter()
         if spec.get("old"):
@@ -45,7 +51,7 @@ def replay(spec: dict[str, Any]) -> int:
             capture.notes += notes
         else:
             code = _replay(capture, spec, told)
-    except (Unready, NoStatement, Cannot) as error:
+    except (Unready, NoStatement, Cannot, Broken) as error:
         told["why"] = str(error)
     except BaseException as error:
         if _theirs(error.__traceback__) is None:  # a fault of ours, or of the capture

@@ -14,7 +14,7 @@ from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.search.shrink.formats import captured
 from relaunch.session.calls import ALMOST, GONE, SAME, Choice, Replays, outer_frames
-from relaunch.session.captures import SMALL, seal_own
+from relaunch.session.captures import SMALL, seal_ours
 from relaunch.session.replay import Replaying, Wish, loadable
 from relaunch.session.shrinking.hunt import Hunt
 from relaunch.session.shrinking.places import Place
@@ -76,7 +76,8 @@ class KeptCall(Record):
     @property
     def variables(self) -> str:
         """The file that has the variables of the call."""
-        return os.path.join(self.capture.path, f"{self.choice.frame}.pickle")
+        path = self.capture.path
+        return os.path.join(path, captured.values_file(path, str(self.choice.frame)))
 
     def read(self, keep: tuple[str, ...]) -> captured.Captured:
         """Read what may become smaller."""
@@ -87,7 +88,7 @@ class KeptCall(Record):
     def seal(self) -> None:
         """Seal the small one as ours, for what it was made of is: else each replay would ask."""
         if not trusts_all():
-            seal_own(self.trial, self.path)
+            seal_ours(self.trial, self.path, is_own=self.capture.is_own)
 
     def replays(
         self, path: str, *, fresh: bool, limit_s: float | None = None, env: Mapping[str, str] = {}

@@ -31,6 +31,8 @@ class Call(Record):
     capture: str
     digests: Mapping[str, str]
     """Of the files that may be loaded; of none where the capture was just written by us."""
+    is_own: bool
+    """Whether this user recorded it: plain data of others is read with more care."""
     frame: int
     how: str
     """`call`: the whole function; `statement`: the line that failed, with its variables;
@@ -100,6 +102,7 @@ def replay(
     spec = {
         "capture": call.capture,
         "digests": dict(call.digests),
+        "is_own": call.is_own,
         "frame": call.frame,
         "how": call.how,
         "old": call.old,

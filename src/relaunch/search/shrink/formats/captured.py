@@ -19,7 +19,7 @@ from relaunch.record import Record
 from relaunch.search.shrink.formats.arrays import mapped
 from relaunch.search.shrink.formats.pickle_graph import BrokenPickle, Node, dump, parse, reached
 from relaunch.search.shrink.formats.pickled import PASSES, Pickled
-from relaunch.search.shrink.formats.pickled_arrays import REBUILD, Fresh, called, global_name, whole
+from relaunch.search.shrink.formats.pickled_arrays import REBUILD, Fresh, called, whole
 from relaunch.search.shrink.formats.strided import Array
 from relaunch.search.shrink.formats.whole import digest
 
@@ -59,7 +59,7 @@ def read(
         facts: dict[str, Any] = json.loads(_bytes(path, "facts.json", digests))
         kept = [at for at, one in enumerate(facts["frames"]) if one["kept"]]
         chosen = kept[-1] if frame is None else frame
-        graphs = {at: parse(_bytes(path, f"{at}.pickle", digests)) for at in kept}
+        graphs = {at: parse(_bytes(path, values_file(path, str(at)), digests)) for at in kept}
         graph = graphs[chosen]
     except (OSError, ValueError, KeyError, IndexError) as error:
         why = str(error) if isinstance(error, BrokenPickle) else type(error).__name__
@@ -76,6 +76,12 @@ def read(
         of_frames=frozenset(piece for one in graphs.values() for piece in _pieces(one)),
     )
     return Captured(graph, call, {}, keep=(*keep, *whole_call))
+
+
+def values_file(path: str, name: str) -> str:
+    """Return the file of a frame or of the globals: of plain data, or a pickle."""
+    plain = f"{name}.plain"
+    return plain if os.path.exists(os.path.join(path, plain)) else f"{name}.pickle"
 
 
 def _bytes(path: str, name: str, digests: Mapping[str, str]) -> bytes:
@@ -185,13 +191,14 @@ class Captured(Pickled):
         """Write a capture that can be replayed."""
         os.makedirs(path, mode=0o700)
         source, facts = self.call.path, dict(self.call.facts)
-        for name in ("globals.pickle", "random.pickle", "sources"):
+        names = (values_file(source, "globals"), values_file(source, "random"), "sources")
+        for name in names:
             if os.path.exists(os.path.join(source, name)):
                 with open(os.path.join(path, name), "wb") as file:
                     file.write(_bytes(source, name, self.call.digests))
         if os.path.exists(os.path.join(source, "replay.json")):
             shutil.copyfile(os.path.join(source, "replay.json"), os.path.join(path, "replay.json"))
-        with open(os.path.join(path, f"{self.call.frame}.pickle"), "wb") as file:
+        with open(os.path.join(path, values_file(source, str(self.call.frame))), "wb") as file:
             file.write(self.data)
         table, memory = self._memory()
         with open(os.path.join(path, "memory"), "wb") as file:
@@ -281,14 +288,10 @@ def _dtype(graph: Graph, number: int) -> tuple[str, str] | None:
     """Return a kind of numpy and its byte order, if its elements are plain numbers."""
     node = graph.nodes[number]
     name, args = called(graph, node)
-    if name != f"{REBUILD}built" or global_name(graph, args[0]) != "numpy.dtype":
+    words = graph.nodes[args[0]].value if name == f"{REBUILD}dtype" else None
+    if not isinstance(words, str) or words[1:2] not in "fiub" or not words[2:].isdigit():
         return None
-    kind = str(graph.nodes[graph.nodes[args[1]].kids[0]].value)
-    if kind[:1] not in "fiub" or not kind[1:].isdigit():
-        return None
-    states = [graph.nodes[numbers[1]].kids for how, numbers in node.after if how == "effect"]
-    state = graph.nodes[states[0][0]].kids if states and states[0] else ()
-    return kind, ">" if len(state) > 1 and graph.nodes[state[1]].value == ">" else "<"
+    return words[1:], ">" if words[0] == ">" else "<"
 
 
 def _facts(graph: Graph, number: int) -> dict[str, int]:

@@ -219,6 +219,8 @@ def is_opaque(graph: Graph, node: Node) -> bool:
         name = global_name(graph, args[0])
     elif args and name == f"{REBUILD}built":
         return _is_built_opaque(graph, args)
+    if name in (f"{REBUILD}container", f"{REBUILD}objects"):
+        return False
     return name.startswith((*_OPAQUE, REBUILD))
 
 
