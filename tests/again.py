@@ -1,7 +1,7 @@
 """Runs each test that failed once more, alone: one that passes then is flaky, and said to be so.
 
 A flaky test does not fail the run, so that no work is held back by chance. It is counted in the
-last line, shown with its failure, and listed in `.ci/flaky.txt`, which must be empty in the end.
+last line and shown with its failure; CI lists it in `.ci/flaky.txt`, to be empty in the end.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class Again:
             if kept:
                 stats[kind] = kept
         stats.setdefault("flaky", []).append(self._failed[name])
+        if os.environ.get("RELAUNCH_CI") != "1":
+            return  # elsewhere it may fail because somebody is editing what it tests
         listed = self._list.read_text().splitlines() if self._list.exists() else []
         if name not in listed:
             self._list.parent.mkdir(exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_of_many(number):
 """
 
 
-def run(folder: Path, text: str, *words: str) -> tuple[int, str]:
+def run(folder: Path, text: str, *words: str, ci: str = "1") -> tuple[int, str]:
     (folder / "pytest.ini").write_text(
         f"[pytest]\npythonpath = {ROOT}\naddopts = -q -p no:relaunch\n"
     )
@@ -49,7 +50,8 @@ def run(folder: Path, text: str, *words: str) -> tuple[int, str]:
     (folder / "test_sample.py").write_text(IMPORTS + text)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
-        cwd=folder, capture_output=True, text=True, check=False,
+        cwd=folder, env={**os.environ, "RELAUNCH_CI": ci},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout
 
@@ -88,3 +90,8 @@ def test_many_failures_are_no_chance_and_a_run_of_a_few_is_not_repeated(
     assert "again, alone" not in out
     assert (f"{MOST + 1} tests failed: none is run again" in out) == (MANY in text)
     assert listed(tmp_path) == []
+
+
+def test_only_ci_lists_what_is_flaky(tmp_path: Path) -> None:
+    code, out = run(tmp_path, PASSING + BY_CHANCE, ci="")
+    assert (code, "1 flaky in" in out, listed(tmp_path)) == (0, True, [])
