@@ -142,7 +142,7 @@ def test_plain_data_come_back_exactly_with_what_is_shared(value: object) -> None
         {"b": 1, "a": 2}, {"keys": {"a": 1}.keys()},
         memoryview(b"abc"),
     ],
-    ids=repr,
+    ids=lambda value: repr(value).partition(" at 0x")[0],
 )  # fmt: skip
 def test_kinds_of_the_standard_library_need_no_pickle(value: Any) -> None:
     for again in Kept(value).values:
