@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import World
 from tests.needs import needs
 from tests.people import Person, person, plain, root
-from tests.supervising import is_running, wait_until
+from tests.supervising import is_running, kill_at_once, wait_until
 
 __all__ = ["person", "plain", "root"]
 
@@ -583,6 +583,31 @@ def test_two_runs_at_once_are_both_kept(person):
     for process in runs:
         process.communicate(b"go\n", timeout=30)
     assert {(folder / name).read_text() for name in ("log.txt", "log.txt.kept")} == wrote
+
+
+@pytest.mark.parametrize("whom", ["the one that has the disk", "everybody"])
+def test_what_was_on_its_way_when_it_was_killed_is_named_and_stays(person, whom):
+    """So it is when a move of a folder was under way; here the name is there beforehand."""
+    folder = checkpoints(person)
+    waits = folder / f".relaunch-{2**22 + 1}-1"
+    (waits / "inner").mkdir(parents=True)
+    before = image(folder)
+    line = "echo new > ckpt/new; echo $$ $PPID; read go"
+    words = person.words("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line)
+    process = person.world.start(words, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    program, rl = map(int, process.stdout.readline().split())
+    if whom == "everybody":
+        kill_at_once(process.pid)
+        process.communicate(timeout=30)
+        err = person.rl("run", "--", "true").stderr
+    else:
+        for pid in children(rl):
+            if os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink(f"/proc/{program}/ns/mnt"):
+                os.kill(pid, signal.SIGKILL)
+        err = process.communicate(timeout=30)[1].decode()
+    assert f"rl: killed while it kept: ckpt/{waits.name} has not its name; it stays so" in err
+    assert image(folder) == before
 
 
 def test_searches_with_several_runs_at_once_leave_the_folder_as_it_was(person):

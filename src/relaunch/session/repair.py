@@ -12,7 +12,8 @@ from relaunch.trial.place.sets import STATE as SETS_STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from relaunch.events import Event
     from relaunch.session.project import Project
@@ -65,6 +66,7 @@ def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
             ended = f", ended {len(pids)} of its processes" if pids else ""
             tell(Warned(text=f"the rl of #{trial_id} was killed; its record is kept{ended}"))
             _announce_copies(trial.path, tell)
+            _announce_unfinished(trial.start.get("limits") or {}, tell)
         _forget(journal.home, trial_id)
 
 
@@ -80,6 +82,14 @@ def _announce_copies(folder: str, tell: Callable[[Event], object]) -> None:
         from relaunch.session.saved_copies import announce
 
         announce(folder, lambda text: tell(Warned(text=text)))
+
+
+def _announce_unfinished(limits: Mapping[str, Any], tell: Callable[[Event], object]) -> None:
+    if limits.get("keep"):
+        from relaunch.trial.place.disk.unfinished import tell_unfinished
+
+        folders = [disk["path"] for disk in limits.get("disks", ())]
+        tell_unfinished(folders, lambda text: tell(Warned(text=text)))
 
 
 def _forget(home: str, trial_id: str) -> None:

@@ -12,6 +12,7 @@ import stat
 
 from relaunch.proc.renaming import exchange, rename_new
 from relaunch.trial.place.disk.others import FOLDER, Others
+from relaunch.trial.place.disk.unfinished import new_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -385,7 +386,7 @@ class Keeping:
 
     def _new_name(self) -> str:
         self._names += 1
-        return f".relaunch-{os.getpid()}-{self._names}"
+        return new_name(self._names)
 
 
 def _is_there(name: str, folder: int) -> bool:

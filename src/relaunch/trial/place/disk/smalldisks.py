@@ -9,6 +9,7 @@ from relaunch.errors import PlaceError
 from relaunch.proc.companion import Companion
 from relaunch.proc.left_out import left_out
 from relaunch.trial.place.disk.permission import what_allows_mounts
+from relaunch.trial.place.disk.unfinished import tell_unfinished
 from relaunch.trial.place.disk.words import (
     OVERLAY,
     TMPFS,
@@ -116,11 +117,12 @@ class SmallDisks(Companion):
             if fill.is_full:
                 self._warn(full(fill))
         if self._keep:
-            self._tell_kept(said.get("kept"), hold.pid)
+            self._tell_kept(said.get("kept"))
 
-    def _tell_kept(self, kept: Mapping[str, Any] | None, pid: int) -> None:
+    def _tell_kept(self, kept: Mapping[str, Any] | None) -> None:
         if kept is None:
-            self._warn(_interrupted(pid, self._disks))
+            self._warn("nothing could be kept: the process that had the small disks is gone")
+            tell_unfinished([disk.path for disk in self._disks], self._warn)
             return
         for text in kept["problems"]:
             self._warn(f"not kept: {text}")
@@ -158,17 +160,6 @@ def _refused(path: str, hold: Hold) -> PlaceError:
     """
     why = hold.failed or "; ".join(f"{name}: {text}" for name, text in hold.why[path].items())
     return PlaceError(f"no small disk over {shown(path)}: {why}", hint=what_allows_mounts())
-
-
-def _interrupted(pid: int, disks: Sequence[SmallDisk]) -> str:
-    text = "nothing could be kept: the process that had the small disks is gone"
-    places = (place for one in disks for place in os.walk(one.path))
-    for folder, folders, files in places:
-        for name in (*folders, *files):
-            if name.startswith(f".relaunch-{pid}-"):
-                where = shown(os.path.join(folder, name))
-                return f"{text}; it was at work on {where}, which is as it left it"
-    return text
 
 
 def _free_memory() -> int:
