@@ -114,8 +114,8 @@ def small_disk(word: str) -> SmallDisk:
             raise UsageError(f"--disk {word}: `{part}` is no limit of a disk; inodes=1000 is one")
         else:
             bytes_ = size(part, f"--disk {folder}")
-    path = os.path.realpath(os.path.expanduser(folder))
     try:
+        path = os.path.realpath(os.path.expanduser(folder))
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         words = f"--disk {folder}: the directory does not exist"

@@ -110,7 +110,10 @@ class Keeping:
             except OSError as error:
                 self.problems.append(f"{now}: {error.strerror or error}")
         for origin, now in free:
-            self._move_aside(origin, now)
+            try:
+                self._move_aside(origin, now)
+            except OSError as error:
+                self.problems.append(f"{now}: {error.strerror or error}")
 
     def _is_left_alone(self, path: str) -> bool:
         head, tail = os.path.split(path)
@@ -155,12 +158,12 @@ class Keeping:
         """Give folders that wait, and whose new place could not be made, a name again."""
         for now, (new, origin) in self._aside.items():
             head, tail = os.path.split(origin or os.path.basename(now))
-            parent = self._others.walk(head)
             try:
+                parent = self._others.walk(head)
                 rename_new(new, tail, src_dir_fd=self._root, dst_dir_fd=parent)
-            except FileExistsError:
-                self._beside(new, self._root, tail, self._root, tail)
-            os.close(parent)
+                os.close(parent)
+            except OSError:
+                self._beside(new, self._root, tail, self._root, origin or now)
 
     # --- one after the other ----------------------------------------------------------------------
 

@@ -15,12 +15,20 @@ _KINDS = {
     0x7655821: "resctrl", 0x9FA2: "usbdevfs", 0x6C6F6F70: "binder", 0xABBA1974: "xenfs",
 }  # fmt: skip
 """By the number that statfs gives; linux/magic.h has them."""
-_SHARED_MEMORY = "/dev/shm"
+_KERNELS = ("/proc/", "/sys/", "/dev/")
+_SHARED_MEMORY = "/dev/shm/"
 
 
 def kernel_folder(folder: int) -> str:
     """Name the kernel's file system that an open folder is on; empty where there are files."""
-    return _KINDS.get(_magic(folder), "") or ("devices" if _has_devices(folder) else "")
+    path = os.readlink(f"/proc/self/fd/{folder}") + "/"
+    if path.startswith(_SHARED_MEMORY):
+        return ""
+    if kind := _KINDS.get(_magic(folder)):
+        return kind
+    if path.startswith(_KERNELS):  # a tmpfs that holds its mount points
+        return path.split("/")[1]
+    return "devices" if _has_devices(folder) else ""
 
 
 def _magic(folder: int) -> int:
@@ -38,7 +46,4 @@ def _has_devices(folder: int) -> bool:
         devices = os.stat("/dev").st_dev
     except OSError:
         return False
-    path = os.readlink(f"/proc/self/fd/{folder}")
-    if os.fstat(folder).st_dev != devices or f"{path}/".startswith(f"{_SHARED_MEMORY}/"):
-        return False
-    return f"{path}/".startswith("/dev/") or devices != os.stat("/").st_dev
+    return os.fstat(folder).st_dev == devices != os.stat("/").st_dev

@@ -121,7 +121,7 @@ class SmallDisks(Companion):
 
     def _tell_kept(self, kept: Mapping[str, Any] | None) -> None:
         if kept is None:
-            self._warn("nothing could be kept: the process that had the small disks is gone")
+            self._warn("not kept, or not whole: the process that had the small disks is gone")
             tell_unfinished([disk.path for disk in self._disks], self._warn)
             return
         for text in kept["problems"]:
