@@ -158,3 +158,14 @@ def test_secrets_in_older_trials_are_swept_and_the_trials_stay(world):
     assert start_of(world, "1")["note"] == "with <redacted>"
     assert "nothing looks like a secret" in world.rl("gc", "--secrets").stderr
     assert world.rl("gc", "--secrets", "--older", "1d").returncode == 2
+
+
+def test_a_kept_call_with_a_secret_is_swept_sealed_or_not(world):
+    token = "gh" + "p_0123456789abcdefghij0123456789abcdef"
+    world.write("fails.py", "def f(x):\n    return x / 0\nf('a text')\n")
+    world.rl("--", sys.executable, "fails.py")
+    (call,) = (world.journal / "trials/1/capture").iterdir()
+    (call / "random.plain").write_bytes(token.encode())
+    (call / "seal").unlink()  # as an older rl left it
+    world.rl("gc", "--secrets")
+    assert not call.exists()

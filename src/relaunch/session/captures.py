@@ -9,6 +9,7 @@ from relaunch.inside.protocol import CAPTURE_SCHEMA
 from relaunch.journal.seal import is_private, seal
 from relaunch.journal.store import read_json, write_file, write_json
 from relaunch.record import Record
+from relaunch.session.capture_facts import are_facts, found_of
 from relaunch.textfile import read_text
 
 TYPE_CHECKING = False
@@ -94,11 +95,13 @@ def captures_of(trial: Trial, *, small: bool = False) -> list[Capture]:
         path = os.path.join(folder, name)
         try:
             facts = read_json(os.path.join(path, "facts.json"))
-            if facts is not None and facts["schema"] == CAPTURE_SCHEMA and facts["frames"]:
-                seen = read_json(os.path.join(path, _FOUND)) or {}
-                found.append(Capture(path=path, facts=facts, found=seen))
-        except (JournalError, KeyError):
+            if facts is None or facts.get("schema") != CAPTURE_SCHEMA or not are_facts(facts):
+                continue
+            seen = read_json(os.path.join(path, _FOUND)) or {}
+        except JournalError:
             continue
+        seen = found_of(seen, len(facts["frames"]))
+        found.append(Capture(path=path, facts=facts, found=seen))
     return sorted(found, key=lambda one: (not one.facts.get("is_own"), one.facts.get("when", 0)))
 
 

@@ -14,7 +14,7 @@ from relaunch.journal.seal import Unsealed, content, digests, seal, sealed
 from relaunch.jsontext import loads
 from relaunch.record import Record
 from relaunch.session.calls import WAYS, Choice, Replays, Tried, Tries, best
-from relaunch.session.captures import captures_of, last_with_capture
+from relaunch.session.captures import captures_of, has_capture, last_with_capture
 from relaunch.trust import trusts_all
 
 TYPE_CHECKING = False
@@ -46,6 +46,8 @@ def captures(project: Project, ref: str, *, small: bool = False) -> tuple[Trial,
     if not found:
         end = trial.end or {}
         why = "it passed" if end and not end.get("exit_code") else "nothing of it was kept"
+        if has_capture(trial):
+            why = "what was kept of it cannot be read"
         raise UsageError(f"#{trial.id} has no call to replay: {why}", hint=f"rl show {trial.id}")
     return trial, found
 
