@@ -9,6 +9,7 @@ from relaunch.cli.opened import open_project
 from relaunch.errors import UsageError
 from relaunch.jsontext import loads
 from relaunch.proc.capture import capture
+from relaunch.proc.ours import asking
 from relaunch.session.plan import last_trial
 from relaunch.trial.place.interpreter import interpreter
 
@@ -26,7 +27,9 @@ def list_copies(packages: Sequence[str], *, json: bool) -> int:
     with open(_SCRIPT, encoding="utf-8") as file:
         text = file.read()
     tops = [name.partition(".")[0] for name in packages]
-    asked = capture([python, "-c", text, *tops])
+    run = f"exec(compile({text!r}, 'copies', 'exec'))"
+    needed = "import __future__, importlib.machinery, importlib.metadata, json"
+    asked = capture([*asking(python, needed, run), *tops])
     try:
         found = loads(asked.text)
     except ValueError:

@@ -12,6 +12,7 @@ from relaunch.cli.run import Lines, request_of, run_request
 from relaunch.errors import UsageError
 from relaunch.events import Announced
 from relaunch.proc.capture import capture
+from relaunch.proc.ours import rl_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from relaunch.events import Event
 
 _ROWS = "45%"
-
-
-def rl_words() -> list[str]:
-    """Return how rl is called again, as this one was."""
-    return [sys.executable, "-m", "relaunch"]
 
 
 def open_beside(words: Sequence[str]) -> int:

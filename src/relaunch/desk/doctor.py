@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from relaunch.journal.home import Home, find_home
 from relaunch.proc.capture import capture
 from relaunch.proc.git import git_env
+from relaunch.proc.ours import plain_env
 from relaunch.record import Record
 
 _TAKEN = 32 << 20
@@ -213,8 +214,8 @@ def _hook_reports(env: Mapping[str, str], scratch: str) -> bool:
 
     reports = os.path.join(scratch, "reports")
     os.mkdir(reports)
-    child = [sys.executable, "-c", "raise LookupError('rl doctor')"]
-    capture(child, env=hooked_env(env, reports))
+    child = [sys.executable, "-P", "-c", "raise LookupError('rl doctor')"]
+    capture(child, env=hooked_env(plain_env(env), reports))
     for name in glob.glob(os.path.join(reports, "*")):
         with open(name, encoding="utf-8", errors="replace") as file:
             if "LookupError" in file.read():

@@ -53,10 +53,18 @@ def try_warm(env: Mapping[str, str], scratch: str) -> tuple[str, str]:
     path = env.get("PATH", os.defpath)
     python = shutil.which("python", path=path) or shutil.which("python3", path=path)
     python = python or sys.executable
-    probe = capture([python, "-c", _PROBE, _INSIDE], env=env)
+    probe = capture([python, "-I", "-c", _PROBE, _INSIDE], env=env)
     if probe.code:
         return python, f"a Python that can be edited while it runs (this one: exit {probe.code})"
     return python, probe.text.strip() or _leaves_no_snapshot(python, env, scratch)
+
+
+def _from_elsewhere(env: Mapping[str, str]) -> dict[str, str]:
+    """Leave of PYTHONPATH what is not in the current folder: its sitecustomize matters here."""
+    here = os.path.join(os.getcwd(), "")
+    entries = [os.path.abspath(one) for one in env.get("PYTHONPATH", "").split(os.pathsep) if one]
+    kept = [one for one in entries if not os.path.join(one, "").startswith(here)]
+    return {**env, "PYTHONPATH": os.pathsep.join(kept)}
 
 
 def _leaves_no_snapshot(python: str, env: Mapping[str, str], scratch: str) -> str:
@@ -76,7 +84,7 @@ def _leaves_no_snapshot(python: str, env: Mapping[str, str], scratch: str) -> st
         "command": [python, script],
         "tape": "",
     }
-    capture([python, _RUNNER, dumps(spec), "--", script], env=env)
+    capture([python, _RUNNER, dumps(spec), "--", script], env=_from_elsewhere(env))
     _write(script, _EDITED)
     answer = _asked(run, "ask")
     refused = _asked(run, "status").get("refused") or ()

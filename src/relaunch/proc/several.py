@@ -11,6 +11,7 @@ import select
 import time
 
 from relaunch.proc.capture import Captured
+from relaunch.proc.ours import plain_env
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -69,7 +70,12 @@ class _Running:
         try:
             argv = list(command.argv)
             self.pid = os.posix_spawn(
-                argv[0], argv, os.environ, file_actions=actions, setpgroup=0, setsigmask=mask
+                argv[0],
+                argv,
+                plain_env(os.environ),
+                file_actions=actions,
+                setpgroup=0,
+                setsigmask=mask,
             )
         except OSError:
             os.close(out)

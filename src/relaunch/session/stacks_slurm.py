@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from relaunch.errors import RelaunchError, UsageError
@@ -13,6 +12,7 @@ from relaunch.look.stacks.who import of_job
 from relaunch.look.stacks.wire import NoStacksError, read_processes
 from relaunch.proc import workers
 from relaunch.proc.capture import capture
+from relaunch.proc.ours import rl_words
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.session.elsewhere import in_allocation
@@ -169,7 +169,7 @@ def _asking(asked: _Asked, there: Sequence[str]) -> Callable[[str], bytes]:
     def ask(marker: str) -> bytes:
         srun = ["srun", "--overlap", *there,
                 f"--job-name={step_name(marker)}", "--input=none"]  # fmt: skip
-        agent = [sys.executable, "-m", "relaunch", "stacks", "--json", "--job", asked.job, "--here"]
+        agent = [*rl_words(), "stacks", "--json", "--job", asked.job, "--here"]
         done = capture([*srun, *agent, *asked.words], env={**asked.env, MARKER: marker})
         said = done.err.decode("utf-8", "replace")
         return dumps({"code": done.code, "out": done.text, "err": said}).encode("ascii")

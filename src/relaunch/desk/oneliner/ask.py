@@ -12,20 +12,21 @@ import sys
 from relaunch.desk.oneliner.modules import Module
 from relaunch.desk.oneliner.program import Program, write
 from relaunch.jsontext import dumps, loads
+from relaunch.proc.ours import asking
 
 _SOURCE = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
-_CODE = (
-    "import sys; there = sys.argv.pop(); sys.path.insert(0, there)\n"
+_NEEDED = (
+    "sys.path.insert(0, sys.argv.pop())\n"
     "from relaunch.desk.oneliner.ask import answer\n"
-    "sys.path.remove(there); answer()"
+    "import importlib.util"
 )
 
 
-def question(python: str) -> tuple[str, ...]:
+def question(python: str) -> list[str]:
     """Return the command that asks this Python."""
-    return python, "-c", _CODE, _SOURCE
+    return [*asking(python, _NEEDED, "answer()"), _SOURCE]
 
 
 def answer() -> None:

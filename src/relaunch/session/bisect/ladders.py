@@ -103,7 +103,7 @@ def _packages(python: str, env: Mapping[str, str], scratch: str) -> Ladder:
             os.path.join(scratch, "environments"), python, env=env, limit_s=_LIMIT_S
         )
         found = kept.for_requirements(Requirements())
-        made = found.made_by if capture([found.python, "-c", ""], env=env).code == 0 else ""
+        made = found.made_by if capture([found.python, "-I", "-c", ""]).code == 0 else ""
     except PlaceError:
         pass
     works = claimed[claimed.index(made) :] if made else []

@@ -137,7 +137,3 @@ def main() -> None:
         _say(GONE, str(error))
     finally:
         agent.close()
-
-
-if __name__ == "__main__":
-    main()

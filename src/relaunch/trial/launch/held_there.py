@@ -7,9 +7,9 @@ and what the engine says of a machine that was lost is told.
 from __future__ import annotations
 
 import os
-import sys
 
 from relaunch.jsontext import dumps, loads
+from relaunch.proc.ours import ours
 from relaunch.proc.tree import MARKER
 from relaunch.proc.workers import Worker
 from relaunch.recipe import Limits
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Run = Callable[[Recipe, Mapping[str, str], Callable[[float, int, bytes], object]], Outcome]
 
 _BLOCK = 1 << 20
-_AGENT = ("-P", "-m", "relaunch.trial.launch.held_agent")
+_AGENT = tuple(ours("relaunch.trial.launch.held_agent", "main"))
 
 
 class HeldThere:
@@ -67,7 +67,7 @@ class HeldThere:
         """Its worker has ended, and said all."""
         orders, self._orders = os.pipe()
         self._near, far = os.pipe()
-        agent = recipe.but(argv=(sys.executable, *_AGENT), limits=Limits(), match="")
+        agent = recipe.but(argv=_AGENT, limits=Limits(), match="")
         self._worker = Worker(lambda marker: _run(run, agent, {**env, MARKER: marker}, orders, far))
         for fd in (orders, far):
             os.close(fd)
