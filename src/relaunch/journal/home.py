@@ -130,18 +130,37 @@ def _common_dir(git_dir: str) -> str:
 
 def _writable(journal: str, project: str) -> tuple[str, str]:
     """Return the folder to use, and the one that it stands in for when that cannot be written."""
-    if os.access(journal, os.W_OK | os.X_OK) or (
-        not os.path.lexists(journal) and os.access(os.path.dirname(journal), os.W_OK | os.X_OK)
-    ):
-        return journal, ""
-    return _state_folder(project), journal
+    there = journal if os.path.lexists(journal) else os.path.dirname(journal)
+    return (journal, "") if may_write(there) else (_state_folder(project), journal)
+
+
+def may_write(folder: str) -> bool:
+    """Tell whether we can write there, and may.
+
+    As root we leave nothing in the folder of another: its owner could not read or remove it, and
+    their git would break on a reference of ours.
+    """
+    return os.access(folder, os.W_OK | os.X_OK) and owner_if_root(folder) == 0
+
+
+def owner_if_root(folder: str) -> int:
+    """Return whose a folder is, where we are root and it is another's; else 0."""
+    try:
+        return 0 if os.geteuid() else os.stat(folder).st_uid
+    except OSError:
+        return 0
 
 
 def _state_folder(project: str) -> str:
     from _blake2 import blake2b
 
     digest = blake2b(os.fsencode(project), digest_size=6).hexdigest()
-    return os.path.join(state_folder(), f"{os.path.basename(project) or 'root'}-{digest}")
+    state = state_folder()
+    if owner_if_root(os.path.expanduser("~")):  # sudo can leave HOME as it was
+        from pwd import getpwuid
+
+        state = os.path.join(getpwuid(0).pw_dir, ".local/state/relaunch")
+    return os.path.join(state, f"{os.path.basename(project) or 'root'}-{digest}")
 
 
 def limited_runs() -> str:

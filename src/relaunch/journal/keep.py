@@ -11,6 +11,7 @@ import time
 
 from relaunch.errors import JournalError
 from relaunch.journal import searches
+from relaunch.journal.beside import is_of_another
 from relaunch.journal.refs import newest
 from relaunch.journal.store import id_order, is_here, is_temporary, process_started, read_json
 from relaunch.record import Record
@@ -69,6 +70,8 @@ def _look_at(journal: Journal, trial_id: str, *, is_last: bool) -> Held:
     held = Held(id=trial_id, when=_mtime(path), bytes=bytes_below(path))
     if id_order(trial_id) == (0, 0):
         return held.but(stays="not a trial")
+    if is_of_another(path):
+        return held.but(stays="of a journal that cannot be written")
     try:
         mark = read_json(os.path.join(path, "mark.json")) or {}
     except JournalError:

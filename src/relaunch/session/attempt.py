@@ -20,6 +20,7 @@ from relaunch.events import (
 )
 from relaunch.inside.protocol import PDB, capturing
 from relaunch.journal import to_disk
+from relaunch.journal.home import owner_if_root
 from relaunch.outcome import Outcome
 from relaunch.session import facts
 from relaunch.session.around import asks_for_more, companions_of, limit_words
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from relaunch.events import Event
+    from relaunch.journal.home import Home
     from relaunch.journal.output import OutputWriter
     from relaunch.journal.snapshot.code import Code
     from relaunch.journal.store import Trial
@@ -256,8 +258,7 @@ class Attempt:
         except OSError as error:
             self._warn(f"this attempt is not recorded: {_reason(error)}")
         if self.project.home.unwritable and self.trial:
-            home = self.project.home
-            self._warn(f"{home.unwritable} cannot be written; recorded in {home.journal} instead")
+            self._warn(*_recorded_elsewhere(self.project.home))
         if self._no_code:
             self._warn(f"the code is not recorded: {self._no_code}")
 
@@ -643,6 +644,16 @@ def _asks_sections(recipe: Recipe) -> bool:
 
 def _forget(_when: float, _stream: int, _data: bytes) -> None:
     """Stand in for the journal when there is none."""
+
+
+def _recorded_elsewhere(home: Home) -> tuple[str, str]:
+    """Say why a trial is not where the others are, and what to type to have it there."""
+    there = os.path.dirname(home.unwritable)
+    owner = owner_if_root(home.unwritable) or owner_if_root(there)
+    if not owner:
+        return f"{home.unwritable} cannot be written; recorded in {home.journal} instead", ""
+    text = f"{there} belongs to uid {owner}; recorded in {home.journal} instead"
+    return text, "rl -- sudo CMD  # as its owner"
 
 
 def _reason(error: Exception) -> str:

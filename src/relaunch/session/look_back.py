@@ -6,6 +6,7 @@ import os
 import time
 
 from relaunch.errors import JournalError, UsageError
+from relaunch.journal.beside import is_of_another, journal_of
 from relaunch.journal.home import find_home
 from relaunch.journal.refs import STATES, VERDICTS, newest, resolve, state
 from relaunch.journal.store import FORMAT, UNREADABLE, Journal, read_json
@@ -32,9 +33,10 @@ def here() -> tuple[Home, Journal]:
     except FileNotFoundError:
         raise UsageError("the current directory is gone", hint="cd ~") from None
     home = find_home(cwd)
-    # What cannot be written can still be read, and is where the trials are.
-    there = home.unwritable if os.path.isdir(home.unwritable) else home.journal
-    return home.but(journal=there), Journal(there)
+    # What cannot be written can still be read, and until there are others has all the trials.
+    if os.path.isdir(home.unwritable) and not os.path.isdir(home.journal):
+        return home.but(journal=home.unwritable), Journal(home.unwritable)
+    return home, journal_of(home)
 
 
 def last(journal: Journal, count: int) -> tuple[list[Summary], bool]:
@@ -159,14 +161,22 @@ def trial_of(journal: Journal, ref: str) -> Trial:
 
 def set_mark(journal: Journal, trial: Trial, mark: dict[str, Any]) -> Trial:
     """Write a person's verdict down."""
+    _check_ours(trial)
     try:
         return journal.set_mark(trial, mark)
     except OSError as error:
         raise JournalError(f"cannot write the mark of #{trial.id}: {error.strerror}") from None
 
 
+def _check_ours(trial: Trial) -> None:
+    if is_of_another(trial.path):
+        there = os.path.realpath(trial.path)
+        raise JournalError(f"cannot write the mark of #{trial.id}: {there} is not ours to write")
+
+
 def clear_mark(trial: Trial) -> Trial:
     """Take verdict, text and name away, if there are any."""
+    _check_ours(trial)
     try:
         os.unlink(os.path.join(trial.path, "mark.json"))
     except FileNotFoundError:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import UsageError
+from relaunch.journal.beside import journal_of
 from relaunch.journal.home import Home, find_home
-from relaunch.journal.store import Journal
 from relaunch.record import Record
 from relaunch.settings import Settings, load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from relaunch.journal.store import Journal
 
 
 class Project(Record):
@@ -31,5 +35,5 @@ def open_project() -> Project:
         cwd=cwd,
         home=home,
         settings=load(home.project, cache_dir=home.journal),
-        journal=Journal(home.journal),
+        journal=journal_of(home),
     )

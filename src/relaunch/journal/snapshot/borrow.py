@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from relaunch.journal.home import Home
+from relaunch.journal.home import Home, may_write
 from relaunch.proc.capture import Captured, capture
 from relaunch.proc.git import git_env
 from relaunch.textfile import read_if_there
@@ -56,7 +56,7 @@ def pin(home: Home, commit: str) -> bool:
     log = os.path.join(home.common_dir, "logs", BASE)
     if f" {commit} " in read_if_there(log):
         return True
-    if not os.access(home.common_dir, os.W_OK):
+    if not may_write(home.common_dir):
         return False
     if '[gc "refs/relaunch/*"]' not in read_if_there(os.path.join(home.common_dir, "config")):
         for name in _KEEP:
