@@ -49,5 +49,8 @@ def make_own_folder(path: str) -> None:
         return  # it is there, or nothing can be written
     try:
         os.write(fd, b"*\n")
+        os.chmod(path, 0o700)  # it may have been made by hand
+    except OSError:
+        pass  # then it is as readable as the person made it
     finally:
         os.close(fd)

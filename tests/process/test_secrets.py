@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zlib
 
 import pytest
 
@@ -169,3 +170,41 @@ def test_a_kept_call_with_a_secret_is_swept_sealed_or_not(world):
     (call / "seal").unlink()  # as an older rl left it
     world.rl("gc", "--secrets")
     assert not call.exists()
+
+
+def test_a_search_with_a_secret_is_not_resumed_with_a_mask(world):
+    world.rl("repeat", "2", "--", "sh", "-c", "exit 0", "x", "--api-key", "abcdefgh12")
+    assert b"abcdefgh12" not in kept(world)
+    start = json.loads((world.journal / "searches/1/start.json").read_text())
+    assert "--api-key" in json.dumps(start)
+    ran = world.rl("repeat", "--resume")
+    assert ran.returncode == 2
+    assert "<redacted>" in ran.stderr
+
+
+def test_a_kept_call_of_a_command_with_a_secret_is_replayed(world):
+    world.write("t.py", "def f(n):\n    raise ValueError(n)\nf(3)\n")
+    world.rl("--", sys.executable, "t.py", "--token=abcdefgh12")
+    ran = world.rl("replay", "1", "--json")
+    assert "was not kept" not in ran.stderr
+    assert json.loads(ran.stdout)["verdict"] == "same"
+
+
+def test_what_is_kept_can_be_read_by_its_owner_alone(world, tmp_path):
+    loose = tmp_path / "loose"
+    (loose / ".relaunch").mkdir(parents=True, mode=0o755)
+    world.rl("--", "true", cwd=loose)
+    world.rl("--", "true")
+    for folder in (world.journal, loose / ".relaunch"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_of_files_beside_the_code_those_that_git_ignores_are_not_kept(world):
+    world.write(".gitignore", ".env\n")
+    world.write(".env", f"HF_TOKEN={SECRET}\n")
+    world.write("new.py", "print(1)\n")
+    world.rl("--", sys.executable, "new.py")
+    objects = (world.journal / "git/objects").rglob("*")
+    packed = [zlib.decompress(one.read_bytes()) for one in objects if one.is_file()]
+    assert any(b"print(1)" in one for one in packed)
+    assert not any(SECRET.encode() in one for one in packed)

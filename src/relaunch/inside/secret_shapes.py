@@ -274,6 +274,8 @@ def _key_block(data: bytes, at: int) -> Iterator[tuple[int, int]]:
 
 def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the value beside one name, which is the word between `first` and `end`."""
+    if data[end : end + 1] == b">" and data[first - 1 : first] not in (b"<", b""):
+        return  # no `<password>`
     name = data[first:end].decode("latin-1")
     strength = _strengths.get(name)
     if strength is None:
@@ -410,7 +412,13 @@ def mask_all(value: Any) -> Any:
             for key, one in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [mask_all(item) for item in value]
+        before = ("", *(one if isinstance(one, str) else "" for one in value))
+        return [
+            REDACTED
+            if name.startswith("-") and isinstance(item, str) and is_given(name, item)
+            else mask_all(item)
+            for name, item in zip(before, value, strict=False)
+        ]
     return value
 
 

@@ -46,6 +46,8 @@ class Search:
         self.start = start
         self._lock = self._in_use = -1
         self._spent_s = 0.0
+        self.clean: Callable[[dict[str, Any]], dict[str, Any]] = dict
+        """Takes known secrets out of what is written."""
 
     @property
     def number(self) -> int:
@@ -63,7 +65,7 @@ class Search:
         try:
             size = os.fstat(fd).st_size
             is_cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-            os.write(fd, b"\n" * is_cut + dumps(cleaned(probe)).encode("ascii") + b"\n")
+            os.write(fd, b"\n" * is_cut + dumps(cleaned(self.clean(probe))).encode("ascii") + b"\n")
         finally:
             os.close(fd)
 
@@ -118,7 +120,7 @@ class Search:
 
     def keep(self, name: str, value: dict[str, Any]) -> None:
         """Keep what was costly to learn, by a name."""
-        write_json(os.path.join(self.path, f"{name}.json"), value)
+        write_json(os.path.join(self.path, f"{name}.json"), self.clean(value))
 
     def kept(self, name: str) -> dict[str, Any] | None:
         """Return what was kept by that name, if anything was."""
@@ -127,11 +129,10 @@ class Search:
     def finish(self, end: dict[str, Any], answer: dict[str, Any] | None = None) -> None:
         """Write down what was found; `seconds` are of this sitting, those before are added."""
         if answer is not None:
-            write_json(os.path.join(self.path, "answer.json"), answer)
+            write_json(os.path.join(self.path, "answer.json"), self.clean(answer))
         seconds = self._spent_s + end.get("seconds", 0.0)
-        write_json(
-            os.path.join(self.path, "end.json"), {"when": time.time(), **end, "seconds": seconds}
-        )
+        end = {"when": time.time(), **self.clean(end), "seconds": seconds}
+        write_json(os.path.join(self.path, "end.json"), end)
 
     def reopen(self) -> None:
         """Let it be open again."""

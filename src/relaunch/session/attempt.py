@@ -33,7 +33,7 @@ from relaunch.session.plan import recipe_json
 from relaunch.settings import memory_bytes
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.place.doubts import doubts, interpreter
-from relaunch.trial.redact import forms
+from relaunch.trial.redact import forms, redact_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,13 +174,11 @@ class Attempt:
     def _know_secrets(self, place: Place) -> None:
         """Find the secrets of the environment and of the command, and how the command is shown."""
         redact = self.project.settings.record.redact
-        values = facts.secret_values(place.env, redact)
-        names = facts.secret_names(place.env, redact)
+        known = facts.known_secrets(place.env, redact)
         self._exact = recipe_json(self.recipe, redact=redact)
-        self._shown = masked(self._exact, {name: place.env[name] for name in names})
-        typed = hidden_values(self._exact, self._shown)
-        self._secrets = forms((*values, *map(os.fsencode, typed)))
-        texts = {*map(os.fsdecode, values), *typed}
+        self._shown = masked(self._exact, known)
+        texts = {*known, *hidden_values(self._exact, self._shown)}
+        self._secrets = forms([os.fsencode(text) for text in texts])
         self._secret_texts = dict.fromkeys(sorted(texts, key=len, reverse=True), REDACTED)
 
     # --- before the launch -----------------------------------------------------------------------
@@ -600,6 +598,7 @@ class Attempt:
                 {"command": r.command, "exit_code": r.exit_code, "duration_s": r.duration_s}
                 for r in resets
             ]
+            end = redact_all(end, self._secrets)
             try:
                 self.trial = self.journal.finish(self.trial, end)
             except OSError as error:

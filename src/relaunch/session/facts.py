@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from relaunch.inside.secret_shapes import mask_text, spans
-from relaunch.journal.store import write_file, write_json
+from relaunch.journal.store import write_exactly, write_file
+from relaunch.session.masks import REDACTED, hidden_parts, mask_words, variables
 from relaunch.textfile import make_own_folder
 
 TYPE_CHECKING = False
@@ -21,6 +23,8 @@ VOLATILE = (
     "INVOCATION_ID", "JOURNAL_STREAM", "RELAUNCH_*", "HISTCMD", "RANDOM", "MAKELEVEL", "MAKEFLAGS",
     "MFLAGS",
 )  # fmt: skip
+_LEAST = 6
+"""What is shorter, and stands within a text, is not looked for elsewhere."""
 
 
 def environment(
@@ -56,15 +60,26 @@ def environment_digest(env: Mapping[str, str], *, salt: bytes) -> str:
 def secret_values(env: Mapping[str, str], redact: Sequence[str]) -> tuple[bytes, ...]:
     """Return the values that must not reach the journal; too short to be a secret: left alone.
 
-    A variable of another name may have one within its value: `DB_URL=postgres://user:password@db`.
+    A variable of another name may have one within its value, and so may the command of rl: `DB_URL=postgres://user:password@db`.
     """
     names = secret_names(env, redact)
     found = {os.fsencode(env[name]) for name in names}
     others = "\n".join(f"{name}={env[name]}" for name in env.keys() - names).encode(
         "utf-8", "surrogateescape"
     )
-    found.update(others[first:end] for first, end in spans(others) if end - first >= 6)
+    found.update(others[first:end] for first, end in spans(others) if end - first >= _LEAST)
+    typed = sys.argv[1:]
+    for word, shown in zip(typed, mask_words(typed, {}), strict=True):
+        if word != shown:
+            parts = hidden_parts(word, shown)
+            found.update(os.fsencode(value) for _, value in parts if len(value) >= _LEAST)
     return tuple(sorted(found, key=len, reverse=True))
+
+
+def known_secrets(env: Mapping[str, str], redact: Sequence[str]) -> dict[str, str]:
+    """Return the same values as texts, each with what is shown in its place."""
+    found = {os.fsdecode(value): REDACTED for value in secret_values(env, redact)}
+    return found | variables({name: env[name] for name in secret_names(env, redact)})
 
 
 def secret_names(env: Mapping[str, str], redact: Sequence[str]) -> list[str]:
@@ -169,7 +184,7 @@ def packages(journal: str, site_packages: Sequence[str]) -> str:
     path = os.path.join(folder, key + ".json")
     if not (os.path.exists(path) and os.path.getsize(path)):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        write_json(path, dict(sorted(found.items())), is_synced=True)
+        write_exactly(path, dict(sorted(found.items())), is_synced=True)
     return key
 
 

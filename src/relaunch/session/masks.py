@@ -20,6 +20,7 @@ __all__ = [
     "mask_text",
     "mask_words",
     "masked",
+    "variables",
     "with_secrets",
 ]
 
@@ -35,12 +36,13 @@ _GIVEN = {
 _JOINED = {"mysql": "-p", "mysqldump": "-p", "mysqladmin": "-p", "mariadb": "-p", "sshpass": "-p"}
 
 
-def masked(recipe: dict[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return a recipe as the journal keeps it; `variables` are secrets of the environment.
+def variables(values: Mapping[str, str]) -> dict[str, str]:
+    """Return what stands for the values of variables: `<redacted:NAME>`."""
+    return {value: f"{_OPENING}{name}>" for name, value in values.items()}
 
-    The value of one that stands in a word is kept as its name.
-    """
-    known = {value: f"{_OPENING}{name}>" for name, value in variables.items()}
+
+def masked(recipe: dict[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
+    """Return a recipe as the journal keeps it, with what stands for each known secret."""
     found = dict(recipe)
     for name in ("command", "typed"):
         if name in recipe:

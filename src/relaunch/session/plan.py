@@ -156,16 +156,18 @@ def last_trial(project: Project, *, warm: bool = False) -> Trial | None:
     return here or newest
 
 
-def recipe_of(trial: Trial, project: Project, given: Mapping[str, str] | None = None) -> Recipe:
+def recipe_of(
+    trial: Trial, project: Project, given: Mapping[str, str] | None = None, *, as_kept: bool = False
+) -> Recipe:
     """Read the recipe of an earlier trial back, its paths moved to this work tree.
 
     Its secrets come from variables, from the settings, or are `given` as variables once more;
-    UsageError where they come from nowhere.
+    UsageError where they come from nowhere. One that is not to be run is read `as_kept`.
     """
     start = trial.start
 
     def again(text: str) -> str:
-        return with_secrets(text, f"#{trial.id}")
+        return text if as_kept else with_secrets(text, f"#{trial.id}")
 
     try:
         return Recipe(

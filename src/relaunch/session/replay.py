@@ -153,7 +153,9 @@ def in_its_world(
     from relaunch.session.plan import check_secrets_given, recipe_of
 
     check_secrets_given(trial, {})
-    place = Place(project, recipe_of(trial, project).but(frozen=False), tell=lambda _: None)
+    place = Place(
+        project, recipe_of(trial, project, as_kept=True).but(frozen=False), tell=lambda _: None
+    )
     try:
         place.use_clones()
         return act(place.env, place.roots)

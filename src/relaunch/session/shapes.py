@@ -9,7 +9,7 @@ from relaunch.desk.replace import replace_file
 from relaunch.errors import RelaunchError, UsageError
 from relaunch.inside.shapes.book import ENDING
 from relaunch.inside.shapes.sites import functions_of
-from relaunch.journal.store import read_json, write_file, write_json
+from relaunch.journal.store import read_json, write_exactly, write_file
 from relaunch.record import Record
 from relaunch.trial.shapes.plan import plan
 from relaunch.trial.shapes.seen import read_calls
@@ -128,7 +128,7 @@ def write(changes: Sequence[Change], trial: Trial) -> None:
             write_file(os.path.join(folder, f"{number}.before"), change.before)
             write_file(os.path.join(folder, f"{number}.after"), change.after)
         files = [change.file for change in changes]
-        write_json(os.path.join(folder, _MANIFEST), {"files": files})
+        write_exactly(os.path.join(folder, _MANIFEST), {"files": files})
         for change in changes:
             replace_file(change.file, change.after, _mode(change.file))
     except OSError as error:
@@ -187,7 +187,7 @@ def _note_undone(folder: str, listed: Sequence[str], left: Sequence[str]) -> Non
     path = os.path.join(folder, _MANIFEST)
     if left:
         files = [file if file in left else "" for file in listed]
-        write_json(path, {"files": files})
+        write_exactly(path, {"files": files})
     else:
         os.rename(path, os.path.join(folder, _UNDONE))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 
 from relaunch.journal import searches
+from relaunch.session import facts
+from relaunch.settings import RecordSettings
+from relaunch.trial.redact import forms, redact_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,4 +24,7 @@ def take_up(
         from relaunch.trial.place.environment import sweep
 
         sweep(parent)
-    return searches.take_up(journal, start, resume)
+    secrets = forms(facts.secret_values(os.environ, RecordSettings().redact))
+    search = searches.take_up(journal, lambda: redact_all(start(), secrets), resume)
+    search.clean = lambda value: redact_all(value, secrets)
+    return search

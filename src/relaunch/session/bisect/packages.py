@@ -9,6 +9,7 @@ from relaunch.journal.store import read_json
 from relaunch.proc import workers
 from relaunch.session.bisect.changes import INSTALL_S, Differences, Setting
 from relaunch.session.bisect.repair import Wanted
+from relaunch.session.kept_recipe import kept_words
 from relaunch.session.past import outcome_of
 from relaunch.textfile import read_text
 from relaunch.trial.place.doubts import interpreter
@@ -102,6 +103,7 @@ def _is_of(trial: Trial, command: Sequence[str], top: str) -> bool:
     said = trial.start.get("command") or []
     cwd = os.path.join(top, trial.start.get("cwd") or "")
     whole = [os.path.normpath(os.path.join(cwd, word)) for word in said]
+    command = kept_words(command)
     both = zip(said, whole, command, strict=False)
     return len(said) == len(command) and all(word in (one, path) for one, path, word in both)
 

@@ -8,7 +8,7 @@ from relaunch.errors import JournalError, UsageError
 from relaunch.history.repository import open_repository
 from relaunch.journal import searches
 from relaunch.session.bisect.told import RATES, Request
-from relaunch.session.kept_recipe import recipe_json, recipe_of
+from relaunch.session.kept_recipe import kept_words, recipe_json, recipe_of, words_again
 from relaunch.session.past import outcome_of
 
 TYPE_CHECKING = False
@@ -38,7 +38,9 @@ def ends_of(project: Project, command: Sequence[str]) -> tuple[str, str, tuple[s
     journal = project.journal
     ids = journal.ids()[-_MOST_TRIALS:]
     trials = [trial for trial in map(_loaded(project), ids) if trial is not None]
-    wanted = list(command) or next((list(one.start["command"]) for one in reversed(trials)), [])
+    wanted = kept_words(command) or next(
+        (list(one.start["command"]) for one in reversed(trials)), []
+    )
     same = [one for one in trials if one.start["command"] == wanted and _base(one)]
     if not wanted or not same:
         which = f"no trial of `{shlex.join(wanted)}`" if wanted else "no trial"
@@ -63,7 +65,7 @@ def ends_of(project: Project, command: Sequence[str]) -> tuple[str, str, tuple[s
     old, new = _base(passed[-1]), _base(failed[0])
     if _is_built_upon(project, old, new):
         old, new = new, old
-    return old, new, tuple(wanted)
+    return old, new, tuple(command) or words_again(wanted, "the last trial")
 
 
 def _is_built_upon(project: Project, commit: str, other: str) -> bool:

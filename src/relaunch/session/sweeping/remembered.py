@@ -7,6 +7,7 @@ import os
 from relaunch.errors import UsageError
 from relaunch.journal import searches
 from relaunch.session.elsewhere import elsewhere_json, elsewhere_of
+from relaunch.session.kept_recipe import kept_words, words_again
 from relaunch.session.past import outcome_json, outcome_of
 from relaunch.session.sweeping.told import Factor, Kind, Request, Run
 
@@ -25,7 +26,7 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     return {
         **{name: getattr(request, name) for name in _PLAIN},
         "hang_s": request.hang_s,
-        "command": [*request.argv],
+        "command": kept_words(request.argv),
         "cwd": os.path.relpath(request.cwd, top),
         "factors": [[one.name, one.kind.value, [*one.values]] for one in request.factors],
         "paired": [[*group] for group in request.paired],
@@ -40,7 +41,7 @@ def last_search(project: Project) -> tuple[searches.Search, Request]:
         raise UsageError("there is no sweep yet", hint="rl sweep --seed 1..3 -- python train.py")
     said = search.start["request"]
     request = Request(
-        argv=tuple(said["command"]),
+        argv=words_again(said["command"]),
         cwd=os.path.normpath(os.path.join(project.home.project, said["cwd"])),
         factors=tuple(
             Factor(name=name, kind=Kind(kind), values=tuple(values))
