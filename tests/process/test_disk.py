@@ -571,6 +571,23 @@ def test_what_another_program_changed_meanwhile_is_kept_beside(person):
     assert ((folder / "tool").read_text(), (folder / "new").read_text()) == ("other", "new\n")
 
 
+def test_a_folder_that_was_replaced_meanwhile_is_not_written_to(person):
+    folder = checkpoints(person)
+    line = "echo program > ckpt/log.txt; echo ready; read go"
+    words = person.words("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line)
+    process = person.world.start(words, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    away = folder.rename(person.project / "away")
+    (person.project / "victim").mkdir()
+    (person.project / "victim/log.txt").write_text("theirs")
+    folder.symlink_to("victim")
+    _, err = process.communicate(b"go\n", timeout=30)
+    assert (person.project / "victim/log.txt").read_text() == "theirs"
+    assert (away / "log.txt").read_text() == "program\n"
+    assert f"at work there: {folder} is {away} now".encode() in err
+
+
 def test_two_runs_at_once_are_both_kept(person):
     folder = checkpoints(person)
     line = "echo $$ > ckpt/log.txt; echo $$; read go"

@@ -77,6 +77,8 @@ def _look_at(journal: Journal, trial_id: str, *, is_last: bool) -> Held:
     except JournalError:
         return held.but(stays="its mark is unreadable")
     reason = _reason(mark) or ("the newest" if is_last else "")
+    if os.path.isdir(os.path.join(path, "undo")):  # of an older rl that was killed: the user's
+        reason = reason or "files saved from a folder are in its undo/"
     try:
         trial = journal.load(trial_id)
         held = held.but(when=float(trial.start["when"]))

@@ -65,6 +65,12 @@ def test_age_never_takes_a_marked_named_running_or_newest_trial(journal):
     }
 
 
+def test_a_trial_with_files_of_the_user_that_an_older_rl_saved_stays(journal):
+    os.mkdir(os.path.join(journal.trials, "1", "undo"))
+    assert chosen(journal, older_s=30 * DAY) == ["5"]
+    assert keep.survey(journal)[0].stays == "files saved from a folder are in its undo/"
+
+
 def test_size_takes_the_large_ones_or_the_oldest_until_the_rest_fits(journal):
     assert chosen(journal, larger=2 << 20) == ["5"]
     assert chosen(journal, keep_size=4 << 20) == ["1"]

@@ -152,15 +152,17 @@ class Holder:
         done = [
             Keeping(layer, owners=self.has_all_ids) for one in self.made for layer in one.layers
         ]
+        conflicts = [f"{one.disk.path} is {one.where()} now" for one in self.made if one.where()]
         for one in done:
             try:
                 one.run()
             except OSError as error:
                 one.problems.append(_why(error))
+            conflicts += one.conflicts
         return {"files": sum(one.files for one in done), "bytes": sum(one.bytes for one in done),
                 "deleted": sum(one.deleted for one in done),
                 "problems": _some([text for one in done for text in one.problems]),
-                "conflicts": _some([text for one in done for text in one.conflicts])}  # fmt: skip
+                "conflicts": _some(conflicts)}  # fmt: skip
 
 
 def _some(texts: list[str]) -> list[str]:

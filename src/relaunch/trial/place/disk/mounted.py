@@ -99,6 +99,11 @@ class Mounted:
         memory = os.sysconf("SC_PHYS_PAGES") * _PAGE // 2
         return max(min(real.f_bavail * real.f_frsize, memory) // _PAGE, 1) * _PAGE
 
+    def where(self) -> str:
+        """Say where the folder is now, if somebody moved it."""
+        now = os.readlink(_path(self._real))
+        return "" if now in (self.disk.path, "/") else now
+
     def is_empty(self) -> bool:
         """Tell whether nothing is in the folder, so that nothing needs to be seen of it."""
         try:
