@@ -1,10 +1,15 @@
 """Secrets: never in the journal, wherever they come from; but what was typed can be run again."""
 
 import json
+import os
+import subprocess
 import sys
 import zlib
 
 import pytest
+
+from relaunch.session import alloc
+from relaunch.trial.launch.slurm.held import scrubbed, stale
 
 SECRET = "s3cr3t-s3cr3t-s3cr3t"
 
@@ -208,3 +213,17 @@ def test_of_files_beside_the_code_those_that_git_ignores_are_not_kept(world):
     packed = [zlib.decompress(one.read_bytes()) for one in objects if one.is_file()]
     assert any(b"print(1)" in one for one in packed)
     assert not any(SECRET.encode() in one for one in packed)
+
+
+def test_of_the_environment_of_an_allocation_only_what_slurm_says_is_written(tmp_path):
+    kept = tmp_path / "env"
+    script = ["sh", "-c", f"exec 3>/dev/null; {alloc._GRANTED}", "rl", str(kept), "true"]
+    env = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", "SLURM_JWT": SECRET, "HF_TOKEN": SECRET}
+    subprocess.run(script, env=env, check=True)
+    assert kept.read_bytes() == b"SLURM_JOB_ID=7\0"
+
+
+def test_who_a_user_is_to_slurm_goes_with_a_program_and_is_of_no_other_job():
+    env = {"SLURM_JWT": SECRET, "SLURM_JOB_ID": "6"}
+    assert scrubbed(env) == {"SLURM_JWT": SECRET}
+    assert stale(env) == ["SLURM_JOB_ID"]

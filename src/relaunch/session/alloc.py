@@ -52,12 +52,16 @@ too; if it is for a while only, it is given back also when salloc itself was kil
 _GRANTED = """\
 umask 077
 echo $$ >"$1.pid"
-env -0 >"$1.part" && mv "$1.part" "$1" && echo granted >&3 || exit 1
+env -0 | grep -za '^SLURM_' | grep -zav '^SLURM_JWT=' >"$1.part" || exit 1
+mv "$1.part" "$1" && echo granted >&3 || exit 1
 exec 3>&-
 shift
 exec "$@"
 """
-"""What salloc runs: nobody there to be told is a reason to give it back."""
+"""What salloc runs: nobody there to be told is a reason to give it back.
+
+Only what Slurm sets is written down: the environment has tokens of the user's.
+"""
 
 
 class Shown(Record):

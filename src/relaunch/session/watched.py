@@ -7,6 +7,7 @@ import time
 
 from relaunch.errors import JournalError, RelaunchError, UsageError
 from relaunch.journal.refs import resolve
+from relaunch.journal.store import cleaned
 from relaunch.jsontext import dumps, loads
 from relaunch.look.beside import point
 from relaunch.look.series import FILE, Writer, read
@@ -67,7 +68,7 @@ def keep_mark(trial: Trial, mark: Mark) -> None:
     path = os.path.join(trial.path, MARKS)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, (dumps({"when": mark.when, "text": mark.text}) + "\n").encode())
+        os.write(fd, (dumps(cleaned({"when": mark.when, "text": mark.text})) + "\n").encode())
     finally:
         os.close(fd)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 
+from relaunch.inside.secret_shapes import mask
 from relaunch.journal.store import read_json, write_file
 from relaunch.record import Record
 from relaunch.trial.place.environment import folders_of
@@ -74,7 +75,7 @@ def used_by(rung: str, python: str, tools: Mapping[str, str], listed_in: str) ->
     made_by = str((read_json(os.path.join(os.path.dirname(root), "made")) or {}).get("made_by", ""))
     left_out = _BROUGHT_ALONG if made_by == "venv" else frozenset()
     packages = {name: packages[name] for name in sorted(packages) if name not in left_out}
-    write_file(listed_in, "".join(f"{one}\n" for one in packages.values()).encode())
+    write_file(listed_in, mask("".join(f"{one}\n" for one in packages.values()).encode()))
     return Used(
         rung=rung,
         python=version_of(python),

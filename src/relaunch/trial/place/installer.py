@@ -11,6 +11,7 @@ import sys
 import time
 
 from relaunch.errors import LaunchError, PlaceError
+from relaunch.inside.secret_shapes import mask
 from relaunch.jsontext import dumps, loads
 from relaunch.proc.capture import capture
 from relaunch.proc.ours import asking, module_of
@@ -128,13 +129,13 @@ def install_alone() -> None:
     deadline = time.monotonic() + told["limit_s"]
     result: dict[str, object] = {}
     for number, argv in enumerate(told["steps"]):
-        os.write(log, os.fsencode(f"$ {' '.join(argv)}\n"))
+        os.write(log, mask(os.fsencode(f"$ {' '.join(argv)}\n")))
         try:
             ended = supervise(
                 argv,
                 cwd=told["cwd"],
                 env=told["env"],
-                chunk=lambda _, __, data: os.write(log, data),
+                chunk=lambda _, __, data: os.write(log, mask(data)),
                 timeout_s=max(deadline - time.monotonic(), 0.001),
                 quiet=True,
                 stdin=False,

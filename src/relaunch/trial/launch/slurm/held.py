@@ -16,6 +16,7 @@ FOLDER = "allocation"
 """Below the journal: one allocation for a project."""
 KEPT, ENV, LOG, SEATS = "allocation.json", "env", "log", "seats"
 CONF = "SLURM_CONF"
+_TOKEN = "SLURM_JWT"
 _FIRST = "_HET_GROUP_0"
 ASK_FOR_ONE = "rl alloc job.sbatch, or rl alloc -- -N 2 -t 60"
 
@@ -140,8 +141,11 @@ def of_this_shell(env: Mapping[str, str]) -> Held | None:
 
 
 def scrubbed(env: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what Slurm set in it, but for where its configuration is."""
-    return {n: v for n, v in env.items() if not n.startswith("SLURM_") or n == CONF}
+    """Return an environment without what Slurm set in it.
+
+    Where its configuration is stays, and who the user is to it.
+    """
+    return {n: v for n, v in env.items() if not n.startswith("SLURM_") or n in (CONF, _TOKEN)}
 
 
 def stale(env: Mapping[str, str], held: Held | None = None) -> list[str]:
@@ -149,7 +153,7 @@ def stale(env: Mapping[str, str], held: Held | None = None) -> list[str]:
     job = env.get("SLURM_JOB_ID") or env.get("SLURM_JOBID", "")
     if held is not None and job in ("", held.job):
         return []
-    return sorted(n for n in env if n.startswith("SLURM_") and n != CONF)
+    return sorted(n for n in env if n.startswith("SLURM_") and n not in (CONF, _TOKEN))
 
 
 def inside(env: Mapping[str, str], held: Held) -> dict[str, str]:
