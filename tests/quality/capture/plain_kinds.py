@@ -11,13 +11,17 @@ import sys
 import tempfile
 
 import numpy as np
-import pandas as pd
 import torch
 
 from relaunch.inside.capture import memory, rebuild
 from relaunch.inside.capture.keeper import Keeper
 from relaunch.inside.capture.own import Own
 from relaunch.inside.replay import loaded, plain
+
+try:
+    import pandas as pd
+except ImportError:
+    pd = None
 
 
 def twice(value):
@@ -37,6 +41,8 @@ def twice(value):
 
 
 def frames():
+    if pd is None:
+        return
     made = pd.DataFrame(
         {
             "whole": [1, 2],
@@ -66,8 +72,9 @@ def tensors():
 def is_same_frame(one, other):
     check = "frame" if isinstance(one, pd.DataFrame) else "series"
     getattr(pd.testing, f"assert_{check}_equal")(one, other, check_index_type="exact")
-    kinds = [(list(of.dtypes), of.columns.dtype) if check == "frame" else of.dtype for of in (one, other)]  # fmt: skip  # noqa: E501
-    return kinds[0] == kinds[1] and one.attrs == other.attrs and type(one) is type(other)
+    if check == "frame" and list(one.dtypes) != list(other.dtypes):
+        return False
+    return one.attrs == other.attrs and type(one) is type(other)
 
 
 def is_same_tensor(one, other):
@@ -99,9 +106,8 @@ def main():
     made = torch.Generator().manual_seed(3)
     if not all(torch.equal(one.get_state(), made.get_state()) for one in twice(made)):
         print("another generator")
-    for one in (torch.nn.Linear(1, 1), pd.Series(["a"], dtype="category")):
-        if twice(one):
-            print("plain:", one)
+    if twice(torch.nn.Linear(1, 1)):
+        print("a class of its own is no plain data")
     print("compared")
 
 

@@ -71,11 +71,8 @@ def test_data_frames(tmp_path):
 
 
 def test_tensors_and_frames_are_plain_data_and_come_back_exactly():
-    python = python_with_torch()
-    if subprocess.run([python, "-c", "import pandas"], capture_output=True).returncode:
-        pytest.skip("no pandas beside torch")
     done = subprocess.run(
-        [python, str(Path(__file__).with_name("plain_kinds.py"))],
+        [python_with_torch(), str(Path(__file__).with_name("plain_kinds.py"))],
         env={**ENV, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("compared\n", "")

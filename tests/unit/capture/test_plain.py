@@ -318,6 +318,7 @@ def made(name: str, *parts: object) -> bytes:
         ("container", ("defaultdict", "eval")), ("scalar", ("O", b"12345678")),
         ("array", (0, "O", (1,), ((8,), 0), True)), ("dtype", ("i4,i4",)),
         ("dtype", (("sub", "i4,i4", 1),)), ("objects", (-1, "C")),
+        ("value", ("Fraction", "1e999999999")),
     ],
 )  # fmt: skip
 def test_what_is_in_the_table_reaches_nothing_else(
@@ -340,6 +341,24 @@ def test_what_is_in_the_table_reaches_nothing_else(
 def test_broken_data_are_refused(data: bytes) -> None:
     with pytest.raises(pickle.UnpicklingError):
         Foreign(data).load()
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("objects", ((1 << 33,), "C")), ("objects", ((1 << 20, 1 << 13), "F")),
+        ("scalar", (np.dtype("V1000000000"), b"")), ("scalar", (np.dtype("S9"), b"abc")),
+    ],
+)  # fmt: skip
+def test_what_is_said_to_be_long_takes_no_memory(name: str, parts: tuple[Any, ...]) -> None:
+    class Said(pickle.Pickler):
+        def reducer_override(self, thing: Any) -> Any:
+            return (rebuild.dtype, (thing.str,)) if isinstance(thing, np.dtype) else NotImplemented
+
+    out = io.BytesIO()
+    Said(out, 5).dump(Runs(getattr(rebuild, name), *parts))
+    with pytest.raises(pickle.UnpicklingError):
+        Foreign(out.getvalue()).load()
 
 
 SAMPLE = {

@@ -432,6 +432,8 @@ def value(kind: str, *parts: Any) -> Any:
     if kind in ("ellipsis", "NotImplementedType"):
         return ... if kind == "ellipsis" else NotImplemented
     home = __import__(_HOMES[kind])
+    if kind == "Fraction" and any(type(one) is not int for one in parts):
+        raise ValueError("a fraction is of two whole numbers")  # of a text it may take all memory
     if kind in ("time", "datetime"):
         return getattr(home, kind)(*parts[:-1], fold=parts[-1])
     return getattr(home, kind)(*parts)
@@ -491,6 +493,8 @@ def scalar(kind: Any, data: bytes) -> Any:
     numpy = module("numpy")
     if not isinstance(kind, numpy.dtype) or kind.hasobject:
         raise ValueError("a number of numpy has no objects in it")
+    if len(data) < kind.itemsize:
+        raise ValueError("a number of numpy has the bytes of its type")
     return numpy.ndarray((), kind, bytearray(data) if data else None)[()]
 
 

@@ -6,6 +6,7 @@ writes quickly. Of its instructions those are known that plain data need.
 
 from __future__ import annotations
 
+import math
 import pickle
 import zlib
 from pickle import UnpicklingError
@@ -49,6 +50,7 @@ class Foreign(_Base):  # type: ignore[misc]  # no stub has it
     def __init__(self, data: bytes) -> None:
         """Read from the beginning."""
         super().__init__(_Bytes(data))
+        self._size = len(data)
 
     def load(self) -> Any:
         """Return the next value. UnpicklingError if there is none that is whole."""
@@ -97,6 +99,8 @@ class Foreign(_Base):  # type: ignore[misc]  # no stub has it
         made = self.stack[-1]
         if not any(made is one for one in _MAKERS.values()) or type(parts) is not tuple:
             raise UnpicklingError("plain data call nothing of their own")
+        if made is rebuild.objects and math.prod(parts[0]) > self._size:
+            raise UnpicklingError("an array has more objects than there are data")
         self.stack[-1] = made(*parts)
 
     dispatch = {
