@@ -1,6 +1,7 @@
 """What a warm relaunch must not miss: each run, before and after an edit, is as a cold one is."""
 
 import shutil
+import subprocess
 import sys
 from functools import partial
 
@@ -443,7 +444,7 @@ def test_a_module_that_is_imported_by_its_name_counts(warm):
 
 def test_a_generator_without_a_seed_draws_anew_and_one_with_a_seed_goes_on(warm):
     lines = ["import random", "one, two = random.Random(), random.Random(5)", "time.sleep(0.3)"]
-    runs = []
+    runs: list[subprocess.CompletedProcess[str]] = []
     for number in range(3):
         edit(warm, *lines, f"number = {number}", "print(one.random())", "print(two.random())")
         runs.append(warm.rl("warm") if runs else first(warm, "--at", "train.py:8"))
