@@ -121,6 +121,34 @@ def test_each_module_can_be_imported_alone_without_a_warning():
     assert sorted(done.stdout.splitlines()) == [f"imported {name}" for name in sorted(names)]
 
 
+MAY_WRITE = {"cli/draw.py", "cli/screen.py"}
+"""What reaches the terminal passes through one place, where nothing stays that it would obey."""
+TO_A_PIPE = {
+    "desk/oneliner/ask.py", "tiny/models/worker.py", "trial/launch/held_agent.py",
+    "trial/place/installer.py",
+}  # fmt: skip
+"""Processes of ours whose output another one of ours reads."""
+
+
+def test_only_one_place_writes_to_the_terminal():
+    found = []
+    for path in (SOURCE / "relaunch").rglob("*.py"):
+        name = path.relative_to(SOURCE / "relaunch").as_posix()
+        if name.startswith("inside/") or name in MAY_WRITE | TO_A_PIPE:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
+        found += [f"{name}:{one.lineno}" for one in calls if is_direct_write(one)]
+    assert not found
+
+
+def is_direct_write(node: ast.Call) -> bool:
+    words = ast.unparse(node.func)
+    is_numbered = words == "os.write" and ast.unparse(node.args[0]) in ("1", "2")
+    is_stream = words.startswith(("sys.stdout.", "sys.stderr.", "sys.__std"))
+    return words == "print" or is_numbered or (is_stream and ".write" in words)
+
+
 def test_every_module_opens_with_a_line_that_says_what_it_is_for():
     for path in (SOURCE / "relaunch").rglob("*.py"):
         first = path.read_text(encoding="utf-8").split("\n", 1)[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from relaunch.cli import draw
@@ -145,7 +144,7 @@ def _asked(files: Sequence[str], words: Sequence[str]) -> Asked:
 def _remark(texts: Sequence[str], values: Mapping[str, Any]) -> None:
     if not values.get("quiet"):
         for text in texts:
-            print(f"rl: {draw.clean(text)}", file=sys.stderr)
+            draw.remark(f"rl: {text}")
 
 
 # --- looking, and giving back ---------------------------------------------------------------------
@@ -165,7 +164,7 @@ def _show(project: Project, values: Mapping[str, Any]) -> int:
         return 0 if shown else NONE_HELD
     if shown is None:
         why = f" ({over})" if over else ""
-        print(f"rl: no allocation is held{why}   try: {ASK_FOR_ONE}", file=sys.stderr)
+        draw.remark(f"rl: no allocation is held{why}   try: {ASK_FOR_ONE}")
         return NONE_HELD
     draw.say("".join(f"{line}\n" for line in (_line(shown), *_more(shown))))
     return 0
@@ -211,7 +210,7 @@ def _release(project: Project, values: Mapping[str, Any]) -> int:
         if values.get("json"):
             draw.say_json("alloc", {"job": None})
         else:
-            print("rl: no allocation is held", file=sys.stderr)
+            draw.remark("rl: no allocation is held")
         return NONE_HELD
     if values.get("json"):
         draw.say_json("alloc", {"job": found.job, "released": True})

@@ -46,9 +46,9 @@ _FRAMES = 4
 def show_blame(event: Blamed, pen: draw.Pen, *, everything: bool = False) -> None:
     """Write what was seen on standard error."""
     for line in blame_lines(event.blame, pen, everything=everything, trial_id=event.trial_id):
-        print(line, file=sys.stderr, flush=True)
+        draw.put(sys.stderr, f"{line}\n")
     if event.why:
-        print(f"rl: {draw.clean(event.why)}; once more, by tracer", file=sys.stderr, flush=True)
+        draw.remark(f"rl: {event.why}; once more, by tracer")
 
 
 def blame_lines(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
+
+from relaunch.cli import draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ def main(args: argparse.Namespace) -> int:
     """Print the file of that shell."""
     from relaunch.desk.complete import completion
 
-    sys.stdout.write(completion(args.shell))
+    draw.say(completion(args.shell))
     if sys.stdout.isatty():
-        sys.stdout.flush()
-        print(f"rl: to install it: rl doctor --fix completion{os.linesep}", end="", file=sys.stderr)
+        draw.remark("rl: to install it: rl doctor --fix completion")
     return 0

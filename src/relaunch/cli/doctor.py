@@ -206,8 +206,7 @@ def _fix(here: World, name: str, *, yes: bool) -> int:
 def _agreed(edits: Sequence[Edit]) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("no terminal to ask on; nothing was changed", hint="add --yes")
-    sys.stderr.write(f"write {draw.plural(len(edits), 'file')}? [y/N] ")
-    sys.stderr.flush()
+    draw.put(sys.stderr, f"write {draw.plural(len(edits), 'file')}? [y/N] ")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -1,6 +1,8 @@
 """How everything looks: width, colour, tables, times and quoting, for every verb; costs no import.
 
-What is drawn is safe to show: control characters and undecodable bytes come out as `\\x1b`.
+What is drawn is safe to show: control characters and undecodable bytes come out as `\\x1b`. Every
+verb writes by `put`, `say`, `remark` and `say_bytes`, and these let no escape sequence through but
+the colours that a pen of this process drew.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, TextIO
 
 DEFAULT_WIDTH = 80
@@ -23,6 +25,9 @@ _CODES = {
     "blue": "34",
     "cyan": "36",
 }
+_OURS = f"\x1b[{os.urandom(8).hex()}:"
+"""How a colour of a pen begins until it is written: no text of others can contain it."""
+_PAINTS = frozenset(("0", *_CODES.values()))
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 _BARS = "▁▂▃▄▅▆▇█"
 _ASCII_BARS = "_.-=+*#@"
@@ -41,7 +46,7 @@ class Pen:
         if not (self.colour and style and text):
             return text
         codes = ";".join(_CODES[word] for word in style.split())
-        return f"\x1b[{codes}m{text}\x1b[0m"
+        return f"{_OURS}{codes}m{text}{_OURS}0m"
 
     @property
     def arrow(self) -> str:
@@ -91,28 +96,69 @@ def width(stream: TextIO | None = None) -> int:
     return columns if columns > 0 else DEFAULT_WIDTH
 
 
+def put(stream: TextIO, text: str) -> None:
+    """Write to a stream what may be shown of a text: characters, lines, and a pen's colours."""
+    _pass(stream, shown(text))
+
+
+def shown(text: str) -> str:
+    """Return what a terminal is to get of a text: clean, with the colours of a pen."""
+    first, *rest = text.split(_OURS)
+    painted = (piece.partition("m") for piece in rest)
+    parts = (f"\x1b[{codes}m{_each_line(after, clean)}" for codes, _, after in painted)
+    return "".join([_each_line(first, clean), *parts])
+
+
+def steer(stream: TextIO, sequence: str) -> None:
+    """Write a sequence that moves the cursor; never with a text in it."""
+    _pass(stream, sequence)
+
+
+def _pass(stream: TextIO, text: str) -> None:
+    buffer = getattr(stream, "buffer", None)
+    if buffer is None:
+        stream.write(text)
+    else:
+        stream.flush()
+        buffer.write(text.encode(stream.encoding or "ascii", "backslashreplace"))
+    stream.flush()
+
+
 def say(text: str) -> None:
     """Write data to stdout; a reader that went away (`| head`) ends us quietly."""
     try:
-        buffer = getattr(sys.stdout, "buffer", None)
-        if buffer is None:
-            sys.stdout.write(text)
-        else:
-            buffer.write(text.encode(sys.stdout.encoding or "ascii", "backslashreplace"))
-        sys.stdout.flush()
+        put(sys.stdout, text)
     except BrokenPipeError:
         leave_quietly()
 
 
 def say_bytes(data: bytes) -> None:
-    """Write bytes to stdout as they are: paths and code need not be text."""
-    view = memoryview(data)
+    """Write bytes to stdout, as paths and code need not be text."""
     try:
-        sys.stdout.flush()
-        while view:
-            view = view[os.write(1, view) :]
+        put_bytes(1, data)
     except BrokenPipeError:
         leave_quietly()
+
+
+def put_bytes(fd: int, data: bytes) -> None:
+    """Write what somebody else wrote: as it is, but on a terminal only the text of it."""
+    sys.stdout.flush()
+    if os.isatty(fd):
+        text = unpainted(data.decode("utf-8", "surrogateescape"))
+        data = text.encode(sys.stdout.encoding or "ascii", "backslashreplace")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def unpainted(text: str) -> str:
+    """Return the text of what a program once wrote: without colours, and all else to be seen."""
+    return _each_line(text.replace("\r\n", "\n").replace("\r", "\n"), bare)
+
+
+def _each_line(text: str, make: Callable[[str], str]) -> str:
+    lines = text.split("\n")
+    return "\n".join("\t".join(map(make, line.split("\t"))) for line in lines)
 
 
 def leave_quietly() -> None:
@@ -148,13 +194,18 @@ def clean(text: str, *, lines: bool = False) -> str:
 
 
 def bare(text: str) -> str:
-    """Take the colours of a pen out of a line; nothing else in it can be one."""
+    """Take the colours out of a line; nothing else in it can be one."""
     return "".join(clean(part) for part, _ in _painted(text))
 
 
 def repainted(text: str) -> str:
-    """Return a line that was kept with its colours, and nothing but these and clean text."""
-    return "".join(f"{clean(part)}{paint}" for part, paint in _painted(text))
+    """Return a line that was kept as it was shown, with what can be colours of a pen."""
+    return "".join(f"{clean(part)}{_repainted(paint)}" for part, paint in _painted(text))
+
+
+def _repainted(paint: str) -> str:
+    codes = paint[2:-1]
+    return f"{_OURS}{codes}m" if codes and _PAINTS.issuperset(codes.split(";")) else clean(paint)
 
 
 def _painted(text: str) -> list[tuple[str, str]]:
@@ -227,7 +278,7 @@ class Column:
         optional: int = 0,
     ) -> None:
         """Name the column and say how it behaves."""
-        self.title = title
+        self.title = clean(title)
         self.right = right
         self.flexible = flexible
         self.least = least
@@ -235,13 +286,14 @@ class Column:
 
 
 Cell = tuple[str, str]
-"""A style and a text, already clean."""
+"""A style and a text; a table shows it clean."""
 
 
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[Cell]], total: int, pen: Pen
 ) -> list[str]:
     """Lay out rows under their titles in `total` columns; only flexible columns are cut."""
+    rows = [[(style, clean(text)) for style, text in row] for row in rows]
     widths = natural_widths(columns, rows)
     shown = _affordable(columns, widths, total)
     columns = [columns[n] for n in shown]

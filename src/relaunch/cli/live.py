@@ -35,14 +35,12 @@ class Lines:
         if not self.is_terminal:
             return
         self.close()
-        sys.stderr.write("\n".join(lines))
-        sys.stderr.flush()
+        draw.put(sys.stderr, "\n".join(lines))
         self._drawn = len(lines)
 
     def close(self) -> None:
         """Leave the terminal as it was."""
         if self._drawn:
             up = f"\x1b[{self._drawn - 1}A" if self._drawn > 1 else ""
-            sys.stderr.write(f"\r{up}\x1b[J")
-            sys.stderr.flush()
+            draw.steer(sys.stderr, f"\r{up}\x1b[J")
             self._drawn = 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Sequence
     from types import ModuleType
-    from typing import NoReturn
+    from typing import Any, NoReturn, TextIO
 
 VERBS = {
     "run": "run it once, cleanly, and remember what was tested",
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except RelaunchError as error:
-        _say(error)
+        _say_error(error)
         return error.exit_code
     except BrokenPipeError:
         # The reader of our report went away; nothing more to tell, and no traceback at exit either.
@@ -125,13 +125,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _say_fault(error: Exception) -> int:
     what = f"internal fault, please report it: {type(error).__name__}: {error}"
-    _say(RelaunchError(what, hint="RELAUNCH_DEBUG=1 rl ..."))
+    _say_error(RelaunchError(what, hint="RELAUNCH_DEBUG=1 rl ..."))
     return 125
 
 
 def _say_unwritten(error: OSError) -> int:
     why = "it is closed" if error.errno == errno.EBADF else error.strerror
-    _say(RelaunchError(f"standard output cannot be written: {why}"))
+    _say_error(RelaunchError(f"standard output cannot be written: {why}"))
     return 1
 
 
@@ -150,12 +150,12 @@ def _dispatch(words: list[str]) -> int:
     first = words[0] if words else ""
     if first in ("-h", "--help", "help"):
         rows = "\n".join(f"  {verb:<11}{text}" for verb, text in VERBS.items())
-        print(USAGE.format(verbs=rows), end="")
+        _say(USAGE.format(verbs=rows), sys.stdout)
         return 0
     if first in ("-V", "--version"):
         from relaunch import __version__
 
-        print(f"rl {__version__}")
+        _say(f"rl {__version__}\n", sys.stdout)
         return 0
     if not first or first.startswith("-"):
         return _launch(words)
@@ -206,6 +206,9 @@ def parsed(module: ModuleType, words: list[str], *, called: str, about: str) -> 
 
     class Parser(argparse.ArgumentParser):
         """Speaks as the rest of rl does: one line, exit 2."""
+
+        def _print_message(self, message: str, file: Any = None) -> None:
+            _say(message, file or sys.stderr)
 
         def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn
             raise UsageError(message, hint=f"{self.prog} --help")
@@ -265,11 +268,17 @@ def _no_such_verb(words: list[str]) -> UsageError:
     return UsageError(f"no verb `{word}`{guess}", hint="rl --help")
 
 
-def _say(error: RelaunchError) -> None:
+def _say_error(error: RelaunchError) -> None:
     from relaunch.cli.draw import clean
 
     hint = f"   try: {clean(error.hint)}" if error.hint else ""
     try:
-        print(f"rl: {clean(error.message)}{hint}", file=sys.stderr)
+        _say(f"rl: {clean(error.message)}{hint}\n", sys.stderr)
     except OSError:
         pass  # nobody can be told; the exit code says it
+
+
+def _say(text: str, stream: TextIO) -> None:
+    from relaunch.cli.draw import put
+
+    put(stream, text)

@@ -153,10 +153,7 @@ def _show(report: Report, lines: _Lines) -> None:
         draw.remark(f"rl: {nothing_words(report)}")
         return
     for stream, data in final.replayed.output:
-        if stream == 1:
-            draw.say_bytes(data)
-        else:
-            os.write(2, data)
+        draw.put_bytes(stream, data)
     for line in verdict_words(report, final):
         head, told, rest = f"rl: {line}".rpartition("   (")
         if told and draw.columns_of(head + told + rest) > draw.width(sys.stderr):

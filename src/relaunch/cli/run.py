@@ -146,8 +146,7 @@ def prepare(project: Project, request: Request, lines: Lines) -> Attempt:
     ask = (lambda found: ask_about(project, found)) if request.may_ask else None
     unsaved = pass_unsaved(project, request.unsaved, ask=ask, tell=lines.tell)
     if project.settings.run.clear and sys.stdout.isatty():
-        sys.stdout.write("\x1b[H\x1b[2J")
-        sys.stdout.flush()
+        draw.steer(sys.stdout, "\x1b[H\x1b[2J")
     return Attempt(
         project,
         recipe,
@@ -342,14 +341,11 @@ def ask_about(project: Project, found: Sequence[Unsaved]) -> str:
     from relaunch.session.gate import QUIT, RUN, WAIT, describe
 
     for buffer in found:
-        print(f"rl: {describe(project, buffer)}. You would test the OLD code.", file=sys.stderr)
+        draw.remark(f"rl: {describe(project, buffer)}. You would test the OLD code.")
     choices = {"w": WAIT, "r": RUN, "q": QUIT, "": WAIT}
     while True:
-        print(
-            "    [w]ait until saved   [r]un anyway (recorded as such)   [q]uit  > ",
-            end="",
-            file=sys.stderr,
-            flush=True,
+        draw.put(
+            sys.stderr, "    [w]ait until saved   [r]un anyway (recorded as such)   [q]uit  > "
         )
         line = sys.stdin.readline()
         answer = QUIT if not line else choices.get(line.strip().lower()[:1])
@@ -446,12 +442,12 @@ class Lines:
             self._write("")
         parts = [*_ending(outcome)]
         if outcome.signature is not None:
-            parts.append(("", draw.clean(outcome.signature.title)))
+            parts.append(("", outcome.signature.title))
         if outcome.reached.get("text") and not outcome.reached["title"]:
-            parts.append(("", draw.clean(outcome.reached["text"])))
+            parts.append(("", outcome.reached["text"]))
         if event.told:
             parts.append(("bold", event.told))
-        parts.extend(("", f"{name} {draw.clean(text)}") for name, text in outcome.metrics.items())
+        parts.extend(("", f"{name} {text}") for name, text in outcome.metrics.items())
         if outcome.usage:
             from relaunch.cli.watch_words import used_words
 
@@ -482,7 +478,7 @@ class Lines:
         head = f"rl #{trial_id}  " if trial_id else "rl  "
         room = draw.width(sys.stderr) - len(head)
         line, used = "", 0
-        for style, text in parts:
+        for style, text in ((style, draw.clean(text)) for style, text in parts):
             columns = draw.columns_of(text)
             if line and used + 3 + columns > room:
                 self._write(self._pen("bold", head) + line)
@@ -516,8 +512,7 @@ class Lines:
             pass
 
     def _write(self, line: str) -> None:
-        sys.stderr.write(line.rstrip() + "\n")
-        sys.stderr.flush()
+        draw.put(sys.stderr, line.rstrip() + "\n")
 
 
 def _is_our_doing(event: Event) -> bool:

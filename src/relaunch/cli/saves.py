@@ -56,7 +56,7 @@ def relaunch_on_saves(project: Project, request: Request, lines: Lines, after: A
             lines.remark(f"watching {draw.plural(len(seen), 'file')}; Ctrl-C ends")
             wait_for_save(seen)
     except KeyboardInterrupt:
-        sys.stderr.write("\n" if sys.stderr.isatty() else "")
+        draw.put(sys.stderr, "\n" if sys.stderr.isatty() else "")
         return code
 
 

@@ -134,7 +134,7 @@ class Screen:
     def draw(self, lines: Sequence[str]) -> None:
         """Show these lines, which fit, in place of those before; what is the same stays."""
         rows = self.size[1]
-        lines = [*lines[:rows]]
+        lines = [*map(draw.shown, lines[:rows])]
         if not self._drawn:
             self._write("\x1b[H\x1b[2J")
         parts = []

@@ -234,7 +234,7 @@ def tell(
     quiet: bool = False,
 ) -> None:
     """Show what a search found, and keep it with the search as it was shown."""
-    card = lines(draw.Pen(colour=True, utf8=draw.speaks_utf8()))
+    card = [*map(draw.shown, lines(draw.Pen(colour=True, utf8=draw.speaks_utf8())))]
     unkept: OSError | None = None
     try:
         book.finish(end, {"schema": f"relaunch/{schema}/1", "answer": answer, "card": card})
@@ -243,8 +243,8 @@ def tell(
     if json and not quiet:
         draw.say_json(schema, answer)
     elif not quiet:
-        is_coloured = draw.pen(sys.stdout, color).colour
-        draw.say("".join(f"{one if is_coloured else draw.bare(one)}\n" for one in card))
+        paint = draw.repainted if draw.pen(sys.stdout, color).colour else draw.bare
+        draw.say("".join(f"{paint(one)}\n" for one in card))
     if unkept is not None:
         raise JournalError(
             f"{book.id} is shown, and not kept: {unkept.strerror}", hint=f"df -h {book.path}"

@@ -133,5 +133,4 @@ def show(value: Mapping[str, Any], missed: Sequence[str], pen: draw.Pen, *, quie
     if quiet:
         drawn = [draw.clean(one) for one in remarks(processes(value), value.get("ended_ns", 0))]
     for line in [*drawn, *(f"rl: {draw.clean(one)}" for one in missed)]:
-        sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+        draw.put(sys.stderr, line + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from relaunch.cli import draw, opened
@@ -245,15 +246,34 @@ def _output(journal: Journal, trial: Trial, args: Namespace) -> int:
         chunks = follow(journal, trial.id)
     wanted = _STREAMS[args.stream]
     stamp = _Stamps() if args.times else None
+    gathered = _Lines()
     try:
         for chunk in chunks:
             if chunk.lost:
                 draw.remark("rl: some output in the middle was not kept")
             if chunk.stream in wanted:
-                draw.say_bytes(stamp.mark(chunk) if stamp else chunk.data)
+                draw.say_bytes(gathered.whole(stamp.mark(chunk) if stamp else chunk.data))
     except KeyboardInterrupt:
         return 130
+    finally:
+        draw.say_bytes(gathered.rest)
     return 0
+
+
+class _Lines:
+    """Gathers whole lines for a terminal: a sequence cut in two would not be known as one."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+        self._is_terminal = sys.stdout.isatty()
+
+    def whole(self, data: bytes) -> bytes:
+        if not self._is_terminal:
+            return data
+        *lines, self.rest = (self.rest + data).splitlines(keepends=True) or [b""]
+        if self.rest.endswith(b"\n"):
+            lines, self.rest = [*lines, self.rest], b""
+        return b"".join(lines)
 
 
 class _Stamps:

@@ -114,7 +114,7 @@ def _run(found: Found) -> str:
     """Return the line that fails; without all other variables where these were made fewer."""
     line = draw.quoted(found.command)
     if found.config_set:
-        line = f"rl -s {found.config_set} -- {line}"
+        line = f"rl -s {draw.quote(found.config_set)} -- {line}"
     if found.env is not None:
         pairs = [f"{name}={value}" for name, value in found.env.items()]
         line = f"env -i {draw.quoted(pairs)} {line}"
@@ -122,7 +122,7 @@ def _run(found: Found) -> str:
     if found.in_place:
         there = [one.path for one in found.parts if one.path]
         where = "its place" if len(there) == 1 else "their places"
-        line += f"\n(with {', '.join(there)} in {where})"
+        line += f"\n(with {', '.join(map(draw.clean, there))} in {where})"
     return line
 
 

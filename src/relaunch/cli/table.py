@@ -69,8 +69,8 @@ class _Progress:
         full = 20 * done // total
         bar = "#" * full + "." * (20 - full)
         line = f"rl  [{bar}] {done}/{total} {config_set}" if done < total else ""
-        sys.stderr.write(f"\r\x1b[K{line}")
-        sys.stderr.flush()
+        draw.steer(sys.stderr, "\r\x1b[K")
+        draw.put(sys.stderr, line)
 
 
 def _screen(project: Project, rows: Sequence[Row], differs: Sequence[str]) -> list[str]:

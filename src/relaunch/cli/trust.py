@@ -140,8 +140,8 @@ def _kept(change: Any) -> None:
 
 def ask_to_run(wanted: Wanted) -> bool:
     """Show what would run and why it is asked about; nothing but a yes runs it."""
-    print(f"rl: before the launch this would run; {draw.clean(wanted.why)}:", file=sys.stderr)
+    draw.remark(f"rl: before the launch this would run; {wanted.why}:")
     for line in wanted.lines:
-        print(f"    {draw.clean(line)}", file=sys.stderr)
-    print("    run it, now and from now on? [y/N] > ", end="", file=sys.stderr, flush=True)
+        draw.remark(f"    {line}")
+    draw.put(sys.stderr, "    run it, now and from now on? [y/N] > ")
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -36,6 +36,5 @@ def _agreed(foreign: Foreign) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     draw.remark(f"rl: {draw.clean(foreign.message)}")
-    sys.stderr.write("load it? [y/N] ")
-    sys.stderr.flush()
+    draw.put(sys.stderr, "load it? [y/N] ")
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -11,6 +11,8 @@ import sys
 from io import TextIOWrapper
 from time import monotonic, sleep
 
+from relaunch.inside.printable import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -51,6 +53,7 @@ class Line:
     def say(self, line: str) -> None:
         """Write one line."""
         try:
+            line = printable(line)
             if self._path:
                 self._to_file(f"{self.prefix}{line}\n")
                 return
@@ -62,7 +65,7 @@ class Line:
                 return
             stream.flush()  # what the program wrote before comes before
             text = f"{self.prefix}{line}\n"
-            # A text of ours has no half characters, which UTF-8 could not write.
+            # What is printable has no half characters, which UTF-8 could not write.
             data = text.encode() if self._is_utf8 else text.encode(self._encoding, _ESCAPED)
             if self._torn:
                 data = b"\n" + data

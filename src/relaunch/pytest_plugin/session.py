@@ -166,12 +166,13 @@ class Session:
         found = [self._found(), *self.from_workers]
         if self.peeks is None and not any(any(one.values()) for one in found):
             return
+        from relaunch.inside.printable import printable
         from relaunch.pytest_plugin.told import lines
 
         if self.peeks is not None:
             self.peeks.show(terminalreporter)
         for line in lines(found, str(self.config.rootpath)):
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(printable(line))
 
     def pytest_unconfigure(self) -> None:
         """Leave the process as it was: somebody may run pytest in it again."""

@@ -1,7 +1,7 @@
 """What changed between two outputs, word by word."""
 
 from relaunch.cli.changes import changed, changed_words
-from relaunch.cli.draw import Pen
+from relaunch.cli.draw import Pen, shown
 from relaunch.cli.screen import keys_in
 from relaunch.cli.watch_command import Output, lines_in, news, painted
 
@@ -29,7 +29,7 @@ def test_a_changed_line_has_a_sign_before_it_where_there_are_no_colours():
 
 
 def test_changed_words_are_painted_and_a_long_line_is_cut():
-    assert painted("a 11 b", [(2, 4)], 80, Pen(colour=True)) == (
+    assert shown(painted("a 11 b", [(2, 4)], 80, Pen(colour=True))) == (
         "\x1b[33m▌\x1b[0ma \x1b[1;33m11\x1b[0m b"
     )
     assert painted("x" * 100, None, 10, Pen()) == " " + "x" * 8 + "…"

@@ -163,3 +163,27 @@ def test_signals_have_names():
 def test_a_directory_can_be_pasted(monkeypatch, path, shown):
     monkeypatch.setenv("HOME", "/home/me")
     assert show.directory(path) == shown
+
+
+@given(before=st.text(), painted=st.text(), after=st.text())
+def test_a_terminal_gets_no_sequence_but_the_colours_of_a_pen(before, painted, after):
+    text = before + draw.Pen(colour=True)("red", draw.clean(painted)) + after
+    for sequence in ("\x1b[31m", "\x1b[0m"):
+        assert draw.shown(f"{text}{sequence}").endswith(f"\\x1b{sequence[1:]}")
+    rest = draw.shown(text)
+    if painted:
+        assert rest.count("\x1b") == 2
+        rest = rest.replace("\x1b[31m", "", 1).replace("\x1b[0m", "", 1)
+    assert all(one.isprintable() or one in "\n\t" for one in rest)
+
+
+@given(st.text())
+def test_a_line_is_kept_as_it_was_shown_and_shown_as_it_was_kept(text):
+    line = draw.clean(text) + draw.Pen(colour=True)("bold red", draw.clean(text))
+    assert draw.shown(draw.repainted(draw.shown(line))) == draw.shown(line)
+    assert draw.bare(draw.shown(line)) == draw.clean(text) * 2
+
+
+def test_what_a_program_wrote_is_text_on_a_terminal_without_its_colours():
+    wrote = "\x1b[1;95mred\x1b[0m 10%\r20%\r\nend\x1b[2J\x1b]0;title\x07\n"
+    assert draw.unpainted(wrote) == "red 10%\n20%\nend\\x1b[2J\\x1b]0;title\\x07\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.look.stacks.test_merge import BARRIER, REDUCE, plain, rank
 
-from relaunch.cli.draw import Pen, columns_of
+from relaunch.cli.draw import Pen, columns_of, shown
 from relaunch.cli.stacks_told import Told, remarks
 from relaunch.look.stacks import Frame, ProcessStacks, Thread
 from relaunch.look.stacks.merge import merge
@@ -73,7 +73,7 @@ def test_colours_only_where_they_are_wanted():
     everyone = [rank(n, *(BARRIER if n == 2 else REDUCE)) for n in range(4)]
     assert not any("\x1b" in line for line in told(everyone))
     coloured = told(everyone, pen=Pen(colour=True))
-    assert any(re.search(r"\x1b\[1;31m\[1/4\] rank 2", line) for line in coloured)
+    assert any(re.search(r"\x1b\[1;31m\[1/4\] rank 2", shown(line)) for line in coloured)
 
 
 def test_names_from_outside_cannot_speak_to_the_terminal():

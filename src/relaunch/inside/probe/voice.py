@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from relaunch.inside.printable import printable
+
 TYPE_CHECKING = False
 
 _write = os.write
@@ -28,7 +30,7 @@ class Voice:
 
     def say(self, text: str) -> None:
         """Say one line; who cannot hear it is not made to."""
-        data = f"{self.prefix}{text}\n".encode("utf-8", "backslashreplace")
+        data = f"{self.prefix}{printable(text)}\n".encode()
         try:
             while data:
                 data = data[_write(self._fd, data) :]

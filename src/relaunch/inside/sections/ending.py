@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from relaunch.inside.printable import printable
 from relaunch.inside.sections.layout import read
 from relaunch.inside.sections.tables import Process, screen
 
@@ -48,7 +49,7 @@ def at_exit(record: Recorder) -> None:
             return
         process = process_of(record)
         if process.sections and sys.stderr is not None:
-            sys.stderr.write("\n".join(screen([process], _width())) + "\n")
+            sys.stderr.write(printable("\n".join(screen([process], _width()))) + "\n")
             sys.stderr.flush()
     except Exception:
         pass
