@@ -58,6 +58,7 @@ def ladders(cwd: str, env: Mapping[str, str]) -> list[Ladder]:
             _processes(),
             _terminal(),
             _failures(env, scratch),
+            _kept_calls(),
             _warm(env, scratch),
             _memory(),
             _watch(),
@@ -205,6 +206,19 @@ def _failures(env: Mapping[str, str], scratch: str) -> Ladder:
             name="hook", ok=ok, means=means, raise_it="" if ok else f"{sys.executable} ignored it"
         ),
         Rung(name="text", ok=True, means="tracebacks, signals and test ids are read from output"),
+    )
+
+
+def _kept_calls() -> Ladder:
+    from relaunch.journal.seal import trouble
+
+    why = trouble()
+    return _ladder(
+        "kept calls",
+        Rung(name="sealed", ok=not why, means="`rl replay` knows those of yours", raise_it=why),
+        Rung(
+            name="asked about", ok=True, means="each has to be trusted before `rl replay` loads it"
+        ),
     )
 
 

@@ -167,6 +167,17 @@ def _read(path: str, most: int) -> bytes:
 # --- the key
 
 
+def trouble() -> str:
+    """Say why this user's key cannot be used; empty where it can, or is not made yet."""
+    try:
+        _key(make=False)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return ""
+
+
 def _key(*, make: bool) -> bytes:
     """Return this user's key, made on first use. OSError if it is not this user's alone."""
     path = os.path.join(state_folder(), _KEY)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from relaunch.journal.seal import Unsealed, content, is_private, seal, sealed
+from relaunch.journal.seal import Unsealed, content, is_private, seal, sealed, trouble
 
 
 class Kept:
@@ -137,7 +137,9 @@ def test_a_key_that_others_can_read_is_no_key(kept: Kept) -> None:
     assert key.stat().st_mode & 0o777 == 0o600
     key.chmod(0o640)
     assert "it must be yours, with mode 600" in kept.refusal()
+    assert trouble() == f"{key}: it must be yours, with mode 600"
     key.chmod(0o600)
+    assert trouble() == ""
     key.write_bytes(b"short")
     assert "it must have 32 bytes" in kept.refusal()
 
