@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.snapshots import Project
 
+from relaunch.errors import SnapshotError
 from relaunch.journal.snapshot.code import Code
 from relaunch.journal.snapshot.collect import collect
 from relaunch.journal.snapshot.repository import SNAPSHOTS
@@ -118,3 +119,24 @@ def test_a_broken_pack_is_taken_apart(project: Project) -> None:
     for code in codes:
         if code.roots[0].tree not in done.damaged:
             assert lost(project, code) == ()
+
+
+def test_a_lost_file_hides_no_other_and_is_had_from_the_project_where_it_is_the_same(
+    project: Project,
+) -> None:
+    for name in ("a.py", "train.py", "z.py"):
+        project.write(name, f"# {name}\n")
+    code = project.take()
+    project.write("train.py", "edited")
+    broken(project, blob_of(project, code), b"x\x01\0")
+    assert lost(project, code) == ("train.py: its contents are lost",)
+    project.write("train.py", "# train.py\n")
+    project.write("a.py", "edited")
+    for path in (project.private / "objects").glob("??/*"):
+        path.chmod(0o644)
+        path.write_bytes(b"")
+    with pytest.raises(SnapshotError):  # the tree itself is gone
+        lost(project, code)
+    project.write("a.py", "# a.py\n")
+    assert project.take().digest == code.digest
+    assert lost(project, code) == ()

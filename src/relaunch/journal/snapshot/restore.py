@@ -10,6 +10,7 @@ from relaunch.journal.snapshot import borrow
 from relaunch.journal.snapshot.code import Code, Root
 from relaunch.journal.snapshot.repository import Repository
 from relaunch.journal.snapshot.state import remove
+from relaunch.journal.snapshot.unsynced import forget_states, remove_broken
 from relaunch.proc.capture import complaint
 
 ROOTS = ".relaunch-roots"
@@ -106,16 +107,45 @@ def write_root(home: Home, root: Root, place: str, index: str = "") -> list[str]
             os.makedirs(os.path.join(place, folder), exist_ok=True)
         if not done.code:
             return []
-        gone = repo.must(place, "ls-files", "-z", "-d", index=own, borrow=lean)
+        gone = repo.must(place, "ls-files", "-z", "-d", index=own, borrow=lean).split(b"\0")[:-1]
         if not gone:
             raise SnapshotError(f"cannot write {place}: {complaint(done)}")
-        return [f"{path}: its contents are lost" for path in os.fsdecode(gone).split("\0")[:-1]]
+        _store_again(home, repo)
+        lost = _write_rest(repo, place, gone, own, lean)
+        return [f"{os.fsdecode(path)}: its contents are lost" for path in lost]
     except OSError as error:
         raise SnapshotError(f"cannot write {place}: {error.strerror}") from None
     finally:
         remove(own + ".lock")
         if not index:
             remove(own)
+
+
+def _store_again(home: Home, repo: Repository) -> None:
+    """Remove what is broken, and keep it anew if the files of the project still have it."""
+    from relaunch.journal.snapshot.take import take
+
+    if remove_broken(repo):
+        forget_states(repo)
+        try:
+            take(home)
+        except SnapshotError:
+            pass  # then it stays lost, and is named
+
+
+def _write_rest(
+    repo: Repository, place: str, paths: list[bytes], index: str, lean: list[str]
+) -> list[bytes]:
+    """Write these files one by one where need be: git stops at the first that is lost."""
+    words = ("checkout-index", "-f", "-u", "-q", "-z", "--stdin")
+    data = b"".join(path + b"\0" for path in paths)
+    if not repo.git(place, *words, index=index, borrow=lean, data=data).code:
+        return []
+    half = len(paths) // 2
+    if not half:
+        return paths
+    both = (paths[:half], paths[half:])
+    return [one for part in both for one in _write_rest(repo, place, part, index, lean)]
 
 
 def _merge(index: str) -> tuple[str, ...]:

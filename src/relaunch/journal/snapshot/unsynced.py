@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from itertools import islice
 
 from relaunch.journal import to_disk
 from relaunch.journal.snapshot.loose import is_whole
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from relaunch.journal.snapshot.repository import Repository
 
+_MOST_CHECKED = 500
 _SLACK_S = 60
 """Clocks of servers and of their clients differ."""
 
@@ -31,7 +33,7 @@ class Mark:
 
     def __init__(self, repo: Repository) -> None:
         """Set it before anything is stored."""
-        self._objects = repo.objects
+        self._repo = repo
         folder = os.path.join(repo.path, "unsynced")
         self._path = os.path.join(folder, f"{os.getpid()}-{time.monotonic_ns():x}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
@@ -46,12 +48,20 @@ class Mark:
             pass  # somebody looks at it, or there are no locks: then all is looked at once more
         self._since_ns = os.fstat(self._fd).st_ctime_ns
 
+    def has_broken(self) -> bool:
+        """Tell whether git took a broken object for one that is stored, and only touched it."""
+        touched = _since(self._repo.objects, self._since_ns, touched=True)
+        found = list(islice(touched, _MOST_CHECKED + 1))
+        if len(found) > _MOST_CHECKED:
+            return False  # a first snapshot: git has written these itself
+        return not all(is_whole(path, sha256=self._repo.sha256) for path in found)
+
     def settle(self, stored: Sequence[str], *, others: bool) -> None:
         """Have what was stored on the disk soon: these files, and `others` that git stored."""
 
         def settle() -> None:
             try:
-                found = [*stored, *(_since(self._objects, self._since_ns) if others else ())]
+                found = [*stored, *(_since(self._repo.objects, self._since_ns) if others else ())]
                 to_disk.sync([*found, *{os.path.dirname(path): None for path in found}])
                 remove(self._path)
             finally:
@@ -102,11 +112,15 @@ def forget_states(repo: Repository) -> None:
         remove(os.path.join(roots, name, "state.json"))
 
 
-def _since(objects: str, since_ns: int) -> Iterator[str]:
-    """Give the loose objects that were stored since then; a folder's time is its last new name."""
+def _since(objects: str, since_ns: int, *, touched: bool = False) -> Iterator[str]:
+    """Give the loose objects that were stored since then, or only touched.
+
+    A folder's time is that of its last new name.
+    """
+    is_new = since_ns and not touched
     for name in os.listdir(objects):
         folder = os.path.join(objects, name)
-        if len(name) != 2 or (since_ns and os.stat(folder).st_mtime_ns < since_ns):
+        if len(name) != 2 or (is_new and os.stat(folder).st_mtime_ns < since_ns):
             continue
         with os.scandir(folder) as files:
             for file in files:

@@ -226,7 +226,10 @@ class WorkIndex:
     def write_tree(self) -> str:
         """Store the folders of the index. Files may be missing here: those are borrowed."""
         self._git_stored = self._git_stored or not self._tree
-        return self._tree or os.fsdecode(self.git("write-tree", "--missing-ok")).strip()
+        tree = self._tree or os.fsdecode(self.git("write-tree", "--missing-ok")).strip()
+        if self._git_stored and self._mark is not None and self._mark.has_broken():
+            raise Stale(f"broken objects in {self.repo.objects}")
+        return tree
 
     def against(self, base: str, tree: str) -> list[tuple[str, str, str]]:
         """List how `tree` differs from `base`: a letter (A, D, M, T), its blob there, the path."""
