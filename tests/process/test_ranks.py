@@ -54,8 +54,9 @@ def main():
     print("x" * 3000, file=sys.stderr)
     dist.barrier(device_ids=[local])
     dist.destroy_process_group()
+    return model  # its reducer joins a thread of gloo that may wait for the GIL
 
-main()
+kept = main()
 """
 
 DEVICES = """
