@@ -128,7 +128,12 @@ def _read_own(path: str) -> str:
 def state_folder() -> str:
     """Return the folder for what is remembered of the user, not of one project."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(state, "relaunch")
+    folder = os.path.join(state, "relaunch")
+    if all(owner in me() for _, owner in _owners((folder,), ())):
+        return folder
+    import pwd  # the home is another user's, as after `su`
+
+    return os.path.join(pwd.getpwuid(os.geteuid()).pw_dir, ".local/state/relaunch")
 
 
 def read_store() -> dict[str, dict[str, Any]]:

@@ -243,3 +243,35 @@ def test_what_is_allowed_is_listed_as_json(cloned):
     assert (one["project"], one["lines"]) == (str(cloned.project), [SHOWN])
     store = Path(cloned.home / ".local/state/relaunch/trust.json")
     assert store.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_form_that_git_does_not_keep_makes_no_command_mine(world: World):
+    mine(world)
+    world.write(".gitattributes", "relaunch.toml ident\n")
+    world.write("relaunch.toml", "[run]\nreset = 'echo reset $Id$ >> ran'\n")
+    by_somebody(world)
+    clone = world.root / "clone"
+    world.git("clone", "-q", str(world.project), str(clone))
+    assert "$Id: " in (clone / "relaunch.toml").read_text()
+    for text in ("", "# a line of mine\n"):
+        with open(clone / "relaunch.toml", "a") as file:
+            file.write(text)
+        assert world.rl("--", "true", cwd=clone).returncode == 2
+    assert not (clone / "ran").exists()
+
+
+def test_settings_behind_a_filter_of_mine_or_a_link_are_those_of_who_committed_them(world: World):
+    mine(world)
+    world.git("config", "--global", "filter.turn.clean", "rev")
+    world.git("config", "--global", "filter.turn.smudge", "rev")
+    world.write(".gitattributes", "relaunch.toml filter=turn\n")
+    world.write("relaunch.toml", RESET)
+    by_somebody(world)
+    assert world.rl("--", "true").returncode == 2
+    (world.project / "relaunch.toml").unlink()
+    world.write(".gitattributes", "")
+    world.write("other/settings.toml", RESET)
+    (world.project / "relaunch.toml").symlink_to("other/settings.toml")
+    by_somebody(world)
+    assert world.rl("--", "true").returncode == 2
+    assert ran(world) == 0

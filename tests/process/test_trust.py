@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,3 +175,88 @@ def test_what_was_allowed_is_the_users_alone(world: World, attacker: Person, pwn
     assert [*json.loads(store.read_text())["folders"]] == [str(attacker.project)]
     os.chown(store, UID, UID)  # as if it had been planted
     assert commands(world, attacker.project) == []
+
+
+def test_a_journal_that_came_with_a_clone_is_not_used(world: World):
+    sub = world.project / "sub"
+    (sub / ".relaunch").mkdir(parents=True)
+    pwned = world.root / "pwned"
+    world.rl("--", "touch", str(pwned), cwd=sub)
+    pwned.unlink()
+    (sub / ".relaunch/.gitignore").unlink()
+    world.git("add", "-Af", ".")
+    world.commit()
+    clone = world.root / "clone"
+    world.git("clone", "-q", str(world.project), str(clone))
+    done = world.rl(cwd=clone / "sub")
+    assert not pwned.exists()
+    assert (
+        f"rl: {clone}/sub/.relaunch came with the repository: nothing of it is used" in done.stderr
+    )
+    assert done.returncode == 2
+    assert world.rl("--", "true", cwd=clone / "sub").returncode == 0
+    world.git("rm", "-rq", "--cached", "sub/.relaunch")
+    assert world.rl(cwd=sub).returncode == 0
+    assert pwned.exists()
+
+
+def test_a_home_of_another_user_remembers_nothing_for_root(
+    world: World, attacker: Person, pwned: Path, tmp_path: Path
+):
+    as_attacker(attacker, attacker.project, "rm -rf .git; mkdir .relaunch; rmdir .relaunch")
+    place = world.root / "place"
+    place.mkdir()
+    state = attacker.world.home / ".local/state"
+    run = "import sys; from relaunch.trust import state_folder; print(state_folder())"
+    done = subprocess.run(
+        ["env", f"HOME={attacker.world.home}", "XDG_STATE_HOME=", "python3", "-c", run],
+        env={**attacker.world.env, "PATH": os.environ["PATH"]}, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == f"{state}/relaunch"  # not there yet: nothing is wrong with it
+    as_attacker(attacker, attacker.world.home, "mkdir -p .local/state/relaunch")
+    done = subprocess.run(
+        ["env", f"HOME={attacker.world.home}", "XDG_STATE_HOME=", "python3", "-c", run],
+        env={**attacker.world.env, "PATH": os.environ["PATH"]}, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == os.path.expanduser("~root/.local/state/relaunch")
+
+
+def test_nothing_is_said_of_folders_that_are_everybodys(attacker: Person):
+    for folder in ("/tmp", "/"):
+        done = subprocess.run(
+            [*attacker.become, "sh", "-c", 'exec "$@"', "sh", *attacker.words("log")[5:]],
+            cwd=folder, env=attacker.world.env, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "belongs to" not in done.stderr
+
+
+@pytest.mark.parametrize("which", ["the repository", "what its worktrees share", "the journal"])
+def test_a_git_file_of_mine_leads_into_nothing_of_another_user(
+    world: World, attacker: Person, which: str
+):
+    world.rl("--", "echo", "theirs")
+    git = world.root / "git"
+    os.rename(world.project / ".git", git)
+    (world.project / ".git").write_text(f"gitdir: {world.root}/x/../git\n")
+    assert commands(world, world.project) == [["echo", "theirs"]]
+    if which == "what its worktrees share":
+        common = world.root / "common"
+        (world.root / "own").mkdir()
+        os.rename(git, common)
+        git.mkdir()
+        (git / "HEAD").write_text("ref: refs/heads/main\n")
+        (git / "commondir").write_text("../own/../common\n")
+        assert commands(world, world.project) == [["echo", "theirs"]]
+        os.chown(common, UID, UID)
+    else:
+        os.chown(git if which == "the repository" else git / "relaunch", UID, UID)
+    assert commands(world, world.project) == []
+
+
+def test_a_linked_worktree_in_a_shared_folder_still_finds_my_repository(world: World):
+    world.rl("--", "true")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        world.git("worktree", "add", "-q", f"{folder}/tree")
+        assert commands(world, Path(folder) / "tree") == [["true"]]

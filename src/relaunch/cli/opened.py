@@ -42,13 +42,13 @@ def here() -> tuple[Home, Journal]:
 def _journal_apart(home: Home) -> Warned | None:
     if not home.foreign:
         return None
-    from relaunch.trust import whose
+    from relaunch.trust import foreign, whose
 
-    text = f"{home.foreign} belongs to {whose(home.foreign)}: nothing of it is used"
-    return Warned(
-        text=f"{text}, and trials are kept in {home.journal}",
-        hint=f"rl trust {draw.quote(home.allow)}",
-    )
+    why, hint = "came with the repository", f"git rm -r --cached {draw.quote(home.foreign)}"
+    if foreign(home.foreign) or foreign(home.allow):
+        why, hint = f"belongs to {whose(home.foreign)}", f"rl trust {draw.quote(home.allow)}"
+    text = f"{home.foreign} {why}: nothing of it is used, and trials are kept in {home.journal}"
+    return Warned(text=text, hint=hint)
 
 
 def _settings_apart(theirs: str) -> Warned | None:

@@ -54,12 +54,12 @@ def _allow(*, only_show: bool, as_json: bool) -> int:
     """Allow the folder where it is another user's, else the commands of its settings."""
     from relaunch.session.consent import allow, wanted_by
     from relaunch.session.project import open_project
-    from relaunch.trust import change_store, whose
+    from relaunch.trust import change_store, foreign, whose
 
     project = open_project()
     theirs = project.home.foreign or project.settings.foreign
     folder = project.home.allow if project.home.foreign else os.path.dirname(theirs)
-    if theirs:
+    if theirs and (foreign(theirs) or foreign(folder)):
         owner = whose(theirs)
         if not only_show:
             _kept(lambda: change_store("folders", os.path.realpath(folder), {"owner": owner}))

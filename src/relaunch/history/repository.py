@@ -61,16 +61,22 @@ class Repository:
 
     def dirty(self) -> tuple[str, ...]:
         """List the tracked files with changes that are in no commit, relative to the top."""
-        listed = _git(self.top, "config", "-z", "--show-scope", "--get-regexp", r"^filter\.").text
-        env = with_settings(git_env(kept=_KEPT), without_filters(listed))
-        done = _git(
-            self.top, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames",
-            "--ignore-submodules=dirty", env=env,
-        )  # fmt: skip
-        entries = os.fsdecode(self._told(done, "status")).split("\0")
-        found = [entry[3:] for entry in entries if entry]
+        found = self._status("--untracked-files=no")
         rest = (one for one in self._submodules() if one not in found)
         return (*found, *(one for one in rest if self._is_dirty(one)))
+
+    def is_changed(self, name: str) -> bool:
+        """Tell whether a file below the top is not as HEAD has it, or not in HEAD at all."""
+        return bool(self._status("--untracked-files=all", "--ignored", "--", name))
+
+    def _status(self, *words: str) -> list[str]:
+        """List what differs from HEAD; of filters, only those of the user are run."""
+        listed = _git(self.top, "config", "-z", "--show-scope", "--get-regexp", r"^filter\.").text
+        env = with_settings(git_env(kept=_KEPT), without_filters(listed))
+        plain = ("--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty")
+        done = _git(self.top, "status", *plain, *words, env=env)
+        entries = os.fsdecode(self._told(done, "status")).split("\0")
+        return [entry[3:] for entry in entries if entry]
 
     def _is_dirty(self, submodule: str) -> bool:
         """Ask a submodule itself: its own settings may name filters too."""

@@ -31,7 +31,7 @@ class Home(Record):
     too_wide: bool = False
     """The directory is a home or a root: far too much to take a snapshot of."""
     foreign: str = ""
-    """What belongs to another user, and for that reason is neither read nor written."""
+    """What is neither read nor written: it belongs to another user, or came with a clone."""
     allow: str = ""
     """The folder that the user would have to trust, for that to be used."""
 
@@ -58,8 +58,10 @@ def find_home(cwd: str) -> Home:
                 unwritable=unwritable,
             )
     project = marked or cwd
-    theirs = foreign(project, os.path.join(project, IN_TREE))
-    if theirs or (not marked and _is_wide(project)):
+    if not marked and _is_wide(project):
+        return _apart(cwd, "", "")
+    theirs = foreign(project, os.path.join(project, IN_TREE)) or _came_along(project, top)
+    if theirs:
         return _apart(cwd, theirs, project)
     journal, unwritable = _writable(os.path.join(project, IN_TREE), project)
     return Home(project=project, journal=journal, unwritable=unwritable)
@@ -74,6 +76,18 @@ def _apart(cwd: str, theirs: str, allow: str) -> Home:
         foreign=theirs,
         allow=allow,
     )
+
+
+def _came_along(project: str, top: str) -> str:
+    """Return the journal below a repository that is among its files: others wrote what it holds."""
+    marker = os.path.join(project, IN_TREE)
+    if not top or not os.path.lexists(marker):
+        return ""
+    from relaunch.proc.capture import capture
+    from relaunch.proc.git import git_env
+
+    done = capture(("git", "-C", project, "ls-files", "-z", "--", IN_TREE), env=git_env())
+    return marker if done.out and not done.code else ""
 
 
 def _is_wide(project: str) -> bool:

@@ -143,7 +143,7 @@ def _somebody_else(file: str, commands: tuple[Command, ...]) -> str:
         return f"{os.path.basename(file)} belongs to {whose(file)}"
     from relaunch.history.repository import Repository
 
-    folder, name = os.path.split(file)
+    folder, name = os.path.split(os.path.realpath(file))
     repo = Repository(top=folder, common="")
     try:
         return _introduced_by(repo, name, commands)
@@ -162,11 +162,15 @@ def _introduced_by(repo: Repository, name: str, commands: tuple[Command, ...]) -
         "--", name,
     )  # fmt: skip
     rows = [line.split("\0") for line in out.decode("utf-8", "replace").splitlines()]
+    wanted = _as_kept(commands)
     brought: list[str] = []
     for row, text in zip(rows, _versions(repo, name, [row[0] for row in rows]), strict=False):
-        if _resets_in(text, name) != commands:
+        found = _resets_in(text, name)
+        if found != wanted and not (found is None and not brought):
             break
         brought = row
+    if rows and not brought and not repo.is_changed(name):
+        brought = rows[0]  # git wrote it in another form than it keeps
     if not brought:
         return ""  # in no commit: it was written here
     commit, email, author = brought
@@ -196,12 +200,23 @@ def _versions(repo: Repository, name: str, commits: list[str]) -> Iterator[bytes
         out = out[size + 1 :]
 
 
-def _resets_in(text: bytes, name: str) -> tuple[Command, ...]:
+def _as_kept(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+    """Undo what git itself writes into a file: the attribute `ident` fills in `$Id$`."""
+    import re
+
+    def kept(text: str) -> str:
+        return re.sub(r"\$Id:[^$\n]*\$", "$Id$", text)
+
+    return tuple(kept(one) if isinstance(one, str) else tuple(map(kept, one)) for one in commands)
+
+
+def _resets_in(text: bytes, name: str) -> tuple[Command, ...] | None:
+    """Return the commands in a version of the file; None if it holds no settings, but a pointer."""
     from relaunch.settings import parse
 
     table = ("tool", "relaunch") if name == "pyproject.toml" else ()
     try:
         found = parse(text, name, table).get("run", {}).get("reset", ())
     except (SettingsError, AttributeError):
-        return ()
-    return tuple(one if isinstance(one, str) else tuple(one) for one in found)
+        return None
+    return _as_kept(tuple(one if isinstance(one, str) else tuple(one) for one in found))
