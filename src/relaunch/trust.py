@@ -126,14 +126,19 @@ def _read_own(path: str) -> str:
 
 
 def state_folder() -> str:
-    """Return the folder for what is remembered of the user, not of one project."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    folder = os.path.join(state, "relaunch")
-    if all(owner in me() for _, owner in _owners((folder,), ())):
-        return folder
-    import pwd  # the home is another user's, as after `su`
+    """Return the folder for what is remembered of the user, not of one project.
 
-    return os.path.join(pwd.getpwuid(os.geteuid()).pw_dir, ".local/state/relaunch")
+    The home can be another user's: `su` and `sudo` can leave HOME as it was. Root then has its own.
+    """
+    own, home = os.geteuid(), os.path.expanduser("~")
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local/state")
+    folder = os.path.join(state, "relaunch")
+    places = (folder,) if own else (folder, state, home)
+    if all(owner == own for _, owner in _owners(places, ())):
+        return folder
+    import pwd
+
+    return os.path.join(pwd.getpwuid(own).pw_dir, ".local/state/relaunch")
 
 
 def read_store() -> dict[str, dict[str, Any]]:

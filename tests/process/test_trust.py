@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -200,26 +201,14 @@ def test_a_journal_that_came_with_a_clone_is_not_used(world: World):
     assert pwned.exists()
 
 
-def test_a_home_of_another_user_remembers_nothing_for_root(
-    world: World, attacker: Person, pwned: Path, tmp_path: Path
-):
-    as_attacker(attacker, attacker.project, "rm -rf .git; mkdir .relaunch; rmdir .relaunch")
-    place = world.root / "place"
-    place.mkdir()
-    state = attacker.world.home / ".local/state"
-    run = "import sys; from relaunch.trust import state_folder; print(state_folder())"
+@pytest.mark.parametrize("made", ["nothing", ".local/state/relaunch"])
+def test_a_home_of_another_user_remembers_nothing_for_root(attacker: Person, made: str):
+    as_attacker(attacker, attacker.world.home, f"mkdir -p {made}")
+    code = "from relaunch.trust import state_folder; print(state_folder())"
+    env = {**os.environ, "HOME": str(attacker.world.home), "XDG_STATE_HOME": ""}
     done = subprocess.run(
-        ["env", f"HOME={attacker.world.home}", "XDG_STATE_HOME=", "python3", "-c", run],
-        env={**attacker.world.env, "PATH": os.environ["PATH"]}, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == f"{state}/relaunch"  # not there yet: nothing is wrong with it
-    as_attacker(attacker, attacker.world.home, "mkdir -p .local/state/relaunch")
-    done = subprocess.run(
-        ["env", f"HOME={attacker.world.home}", "XDG_STATE_HOME=", "python3", "-c", run],
-        env={**attacker.world.env, "PATH": os.environ["PATH"]}, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == os.path.expanduser("~root/.local/state/relaunch")
 
 

@@ -169,12 +169,7 @@ def _state_folder(project: str) -> str:
     from _blake2 import blake2b
 
     digest = blake2b(os.fsencode(project), digest_size=6).hexdigest()
-    state = state_folder()
-    if owner_if_root(os.path.expanduser("~")):  # sudo can leave HOME as it was
-        from pwd import getpwuid
-
-        state = os.path.join(getpwuid(0).pw_dir, ".local/state/relaunch")
-    return os.path.join(state, f"{os.path.basename(project) or 'root'}-{digest}")
+    return os.path.join(state_folder(), f"{os.path.basename(project) or 'root'}-{digest}")
 
 
 def limited_runs() -> str:
