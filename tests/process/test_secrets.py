@@ -74,6 +74,8 @@ def test_a_secret_typed_into_the_command_is_nowhere_and_never_run_as_a_mask(worl
 
 def test_ordinary_words_of_a_command_are_kept_and_run_again(world):
     typed = ["--tokenizer", "gpt2", "--max-tokens=512", "pad_token=<pad>", "--token_type", "a"]
+    world.write("creds.json", "{}")
+    typed += ["--credentials", "creds.json", "--private-key=creds.json"]
     typed += ["--key=value", "--author", "me", "model.token_dim=64", "--auth=basic", "-p", "8000"]
     ran = world.rl("-q", "--", "echo", *typed)
     assert start_of(world, "1")["command"] == ["echo", *typed]

@@ -126,6 +126,10 @@ _NO_VALUES = frozenset(
      "changeme", "prompt", "stdin", "env", "self", "object", "dict", "list", "tuple", "function",
      "not", "unset", "missing", "lambda", "return", "type", "basic", "bearer", "digest", "auto"}
 )  # fmt: skip
+_FILES = (
+    ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".txt", ".pem", ".key", ".crt",
+    ".env", ".xml", ".p12", ".pub", ".gpg", ".enc", ".jks", ".pfx",
+)  # fmt: skip
 _STRONG, _LIKELY, _MAYBE = 3, 2, 1
 _STEM_WORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential")
 
@@ -393,7 +397,7 @@ def is_given(name: str, value: str) -> bool:
     if strength == _STRONG:
         low = value.lower()
         is_stand_in = value[:1] in ("<", "$", "{") or low in _NO_VALUES
-        is_path = value.startswith(("/", "./", "../", "@/"))
+        is_path = value.startswith(("/", "./", "../", "@/")) or low.endswith(_FILES)
         return len(value) >= 3 and not is_stand_in and not is_path
     if strength == _LIKELY and len(value) >= 6 and value.isalpha():
         return value.lower() not in _NO_VALUES and len(value) >= 10
@@ -429,7 +433,7 @@ def _is_plausible(value: str, strength: int) -> bool:
         return (
             len(value) >= 8 and value[:1] in "@#?&(%$" and value[1:2].isalnum() and _is_mixed(value)
         )
-    if low in _NO_VALUES or len(set(value)) < 3 or "://" in value:
+    if low in _NO_VALUES or len(set(value)) < 3 or "://" in value or low.endswith(_FILES):
         return False
     if value[:1] in "/~." or value[:2] in ("./", ".."):
         return strength == _STRONG and _is_mixed(value) and value.count("/") < 2
