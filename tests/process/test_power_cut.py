@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.depth import IS_DEEP, rounds
 from tests.power import disk
 
+RL = (sys.executable, "-m", "relaunch")
 _ANNOUNCED = re.compile(r"#(\d+)")
 
 
@@ -40,10 +41,12 @@ class Worker(threading.Thread):
             (self.project / "inner" / "train.py").write_text(code)
             if rounds % 5 == 0:
                 (self.project / f"new{rounds}.py").write_text(code)
+            if rounds % 4 == 0:
+                subprocess.run([*RL, "gc"], cwd=self.project, env=self.env, capture_output=True)
             self._launch(code)
 
     def _launch(self, code: str) -> None:
-        argv = [sys.executable, "-m", "relaunch", "--", "sh", "-c", "echo said; sleep 0.2; exit 3"]
+        argv = [*RL, "--", "sh", "-c", "echo said; sleep 0.2; exit 3"]
         running = subprocess.Popen(
             argv, cwd=self.project, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -74,9 +77,8 @@ class Worker(threading.Thread):
 
 def rl(at: Path, env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     """Run our command in the project on a disk."""
-    argv = [sys.executable, "-m", "relaunch", *words]
     return subprocess.run(
-        argv, cwd=at / "project", env=env, capture_output=True, text=True, timeout=120
+        [*RL, *words], cwd=at / "project", env=env, capture_output=True, text=True, timeout=120
     )
 
 
