@@ -23,6 +23,8 @@ from tests.quality.warm import edits, harness
 PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS") or rounds(410, 8000))
 SEED = int(os.environ.get("RELAUNCH_WARM_SEED", "1"))
 KEEP = Path(os.environ.get("RELAUNCH_WARM_KEEP", Path(tempfile.gettempdir()) / "warm_mismatches"))
+FEW = 5
+"""Of fewer edits none may leave a place to resume at."""
 SHAPES = harness.programs()
 OWN = harness.version_of(harness.python_of_tests())
 OTHERS = in_turn([one for one in ("3.11", "3.12", "3.13") if one != OWN])
@@ -59,7 +61,7 @@ def _try(
     tally = harness.session(program, SEED, share, python, KEEP)
     _count(tally, tallies, python, capfd)
     assert not tally.mismatches, "\n\n".join(tally.mismatches)
-    assert tally.resumed > 0, f"nothing was resumed: {tally}"
+    assert tally.resumed > 0 or share < FEW, f"nothing was resumed: {tally}"
 
 
 def _count(
