@@ -1,4 +1,4 @@
-"""Waiting for the disk takes nothing from the launch: no signal, and no more than a bounded time."""
+"""Waiting for the disk takes nothing from the launch: no signal, and only a bounded time."""
 
 import os
 import signal
