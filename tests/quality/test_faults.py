@@ -264,11 +264,11 @@ def test_without_permissions_the_program_runs_and_one_line_says_so(world, open_f
     home = victim.project / ".git" / "relaunch"
     warned = 0
     rounds = FAULTS // 10
-    for _ in range(rounds):
+    for n in range(rounds):
         folders = [home, *(p for p in home.rglob("*") if p.is_dir() and "objects/" not in str(p))]
-        chosen = rng.choice(folders)
+        chosen = rng.choice(sorted(folders)) if n else home / "trials"
         mode = chosen.stat().st_mode & 0o777
-        chosen.chmod(rng.choice([0o000, 0o500, 0o400]))
+        chosen.chmod(rng.choice([0o000, 0o500, 0o400]) if n else 0o000)
         process = victim.start(prefix=become)
         out, err = process.communicate(timeout=300)
         chosen.chmod(mode)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from relaunch.errors import PlaceError, RelaunchError
+from relaunch.errors import JournalError, PlaceError, RelaunchError
 from relaunch.events import (
     Announced,
     Blamed,
@@ -253,7 +253,7 @@ class Attempt:
             self.trial = journal.begin(start, identity=identity, lineage=lineage)
             if self.name:
                 journal.set_mark(self.trial, {"name": self.name})
-        except OSError as error:
+        except (OSError, JournalError) as error:
             self._warn(f"this attempt is not recorded: {_reason(error)}")
         if self.project.home.unwritable and self.trial:
             self._warn(*_recorded_elsewhere(self.project.home))
