@@ -107,7 +107,7 @@ def main(args: Namespace) -> int:
     """Search; 0: one commit is sure, 1: it is not."""
     from relaunch.cli.bisect_live import Live
     from relaunch.session.bisect.bisection import Bisection
-    from relaunch.session.bisect.remembered import last_search
+    from relaunch.session.bisect.remembered import last_search, newest
 
     project = open_project()
     if args.command and (args.resume or args.log or args.undo is not None):
@@ -116,7 +116,7 @@ def main(args: Namespace) -> int:
     if args.log or args.undo is not None:
         from relaunch.cli import searches
 
-        search, _ = last_search(project)
+        search = newest(project)
         if args.log:
             return searches.log(project.home.journal, search, json=args.json, color=args.color)
         return searches.undo(search, args.undo)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from relaunch.journal.home import Home
     from relaunch.journal.store import Journal
     from relaunch.session.make_room import Freed
     from relaunch.session.sweep_secrets import Swept
@@ -56,7 +57,7 @@ def main(args: Namespace) -> int:
     """Make room."""
     home, journal = opened.here()
     if args.secrets:
-        return _sweep(args, journal)
+        return _sweep(args, home, journal)
     freed = make_room(
         home,
         journal,
@@ -74,15 +75,17 @@ def main(args: Namespace) -> int:
     return 0
 
 
-def _sweep(args: Namespace, journal: Journal) -> int:
+def _sweep(args: Namespace, home: Home, journal: Journal) -> int:
     """Mask secrets, and say in what."""
     if args.older or args.larger or args.keep_size:
         raise UsageError(
             "--secrets forgets nothing", hint="rl gc --secrets, then rl gc --older 30d"
         )
     from relaunch.session.sweep_secrets import known_secrets, sweep_secrets
+    from relaunch.settings import load
 
-    swept = sweep_secrets(journal, known_secrets(), dry_run=args.dry_run)
+    redact = load(home.project, cache_dir=home.journal).record.redact
+    swept = sweep_secrets(journal, known_secrets(redact), dry_run=args.dry_run)
     if args.json:
         masked = [
             {"id": one.id, "secrets": one.secrets, "calls_gone": one.calls_gone} for one in swept

@@ -117,9 +117,9 @@ def quick(words: list[str]) -> int | None:
     values, sizes, command = parse_with_words(words, GROW_OPTIONS, "rl grow")
     project = open_project()
     if values.get("log") or "undo" in values:
-        from relaunch.session.growing.remembered import last_search
+        from relaunch.session.growing.remembered import newest
 
-        return look_back(project, last_search(project)[0], values)
+        return look_back(project, newest(project), values)
     if values.get("resume"):
         search, request = _resumed(project, sizes, command, values)
     else:

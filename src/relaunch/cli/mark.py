@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from relaunch.cli import draw, opened
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal.refs import VERDICTS, check_name, resolve
 from relaunch.session import look_back
+from relaunch.session.facts import known_secrets
+from relaunch.session.masks import REDACTED, mask_text
+from relaunch.settings import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from relaunch.journal.home import Home
     from relaunch.journal.store import Journal
 
 EXAMPLES = """\
@@ -38,7 +43,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> int:
     """Write, change or clear the mark of one trial."""
-    _, journal = opened.here()
+    home, journal = opened.here()
     ref, verdict, text = read_words(args.words)
     if not (verdict or args.clear or args.name is not None):
         raise UsageError(
@@ -50,6 +55,7 @@ def main(args: Namespace) -> int:
     if args.clear:
         trial = look_back.clear_mark(trial)
     else:
+        text = _without_secrets(text, home)
         mark = changed_mark(trial.mark, verdict, text, args.name, now=time.time())
         if args.name:
             _must_be_free(journal, check_name(args.name), trial.id)
@@ -75,6 +81,12 @@ def read_words(words: Sequence[str]) -> tuple[str, str, str]:
             f"no verdict `{verdict}`: good, bad or unsure", hint=f"rl mark {ref} {near[0]}"
         )
     return ref or "-1", verdict, " ".join(text).strip()
+
+
+def _without_secrets(text: str, home: Home) -> str:
+    """Take the values of variables that are secrets out, and what looks like one."""
+    redact = load(home.project, cache_dir=home.journal).record.redact
+    return mask_text(text, dict.fromkeys(known_secrets(os.environ, redact), REDACTED))
 
 
 def changed_mark(

@@ -118,9 +118,9 @@ def quick(words: list[str]) -> int | None:
         raise UsageError("rl race needs Linux", hint="rl repeat 100 --perturb all -- CMD")
     project = open_project()
     if values.get("log"):
-        from relaunch.session.racing.remembered import last_search
+        from relaunch.session.racing.remembered import newest
 
-        return look_back(project, last_search(project)[0], values)
+        return look_back(project, newest(project), values)
     search, request = _asked(project, values, command)
     return _race(project, request, search, values)
 

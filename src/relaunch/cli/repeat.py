@@ -93,9 +93,9 @@ def quick(words: list[str]) -> int | None:
     values, given, command = parse_with_words(words, REPEAT_OPTIONS, "rl repeat")
     project = open_project()
     if values.get("log") or "undo" in values:
-        from relaunch.session.repeating.remembered import last_search
+        from relaunch.session.repeating.remembered import newest
 
-        return look_back(project, last_search(project)[0], values)
+        return look_back(project, newest(project), values)
     search, request = _asked(project, values, given, command)
     return _repeat(project, request, search, values)
 

@@ -151,9 +151,9 @@ def quick(words: list[str]) -> int | None:
     values, files, command = parse_with_words(words, SHRINK_OPTIONS, "rl shrink")
     project = open_project()
     if values.get("log"):
-        from relaunch.session.shrinking.remembered import last_search
+        from relaunch.session.shrinking.remembered import newest
 
-        return look_back(project, last_search(project)[0], values)
+        return look_back(project, newest(project), values)
     if values.get("resume"):
         search, request = _resumed(project, files, command, values)
     else:

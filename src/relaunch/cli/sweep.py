@@ -104,9 +104,9 @@ def main(args: Namespace) -> int:
 
 def _look_back(project: Project, args: Namespace) -> int:
     from relaunch.cli import searches
-    from relaunch.session.sweeping.remembered import last_search
+    from relaunch.session.sweeping.remembered import newest
 
-    search, _ = last_search(project)
+    search = newest(project)
     if args.log:
         return searches.log(project.home.journal, search, json=args.json, color=args.color)
     return searches.undo(search, args.undo)

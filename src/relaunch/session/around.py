@@ -45,6 +45,7 @@ def companions_of(
     roots: Sequence[str],
     tell: Callable[[Event], object],
     peak_bytes: int = 0,
+    secrets: Sequence[bytes] = (),
 ) -> tuple[Companion, ...]:
     """Return them in the order in which they begin; what they find goes to the trial's `folder`.
 
@@ -61,7 +62,7 @@ def companions_of(
     # First: a process that sees other mounts may not find its group any more.
     is_each_ranks = bool(recipe.ranks) and not recipe.threads
     if recipe.limits.memory_bytes is not None and not is_each_ranks:
-        found.append(_memory(recipe.limits, folder, roots, say))
+        found.append(_memory(recipe.limits, folder, roots, say, secrets))
     if recipe.limits.pause_at_peak:
         found.append(_at_peak(peak_bytes, folder, roots, say))
     if recipe.watch and not recipe.ranks and not _asks_inside(recipe.limits):
@@ -92,11 +93,13 @@ def _asks_inside(limits: Limits) -> bool:
     return limits.pause_at_peak or (limits.memory_bytes is not None and limits.memory_by != "data")
 
 
-def beside_a_run(recipe: Recipe, folder: str, root: str, marker: str) -> tuple[Companion, ...]:
+def beside_a_run(
+    recipe: Recipe, folder: str, root: str, marker: str, secrets: Sequence[bytes]
+) -> tuple[Companion, ...]:
     """Return what is beside a run of a search, which is told of at its end only."""
     if not asks_for_more(recipe):
         return ()
-    found = companions_of(recipe, folder, roots=(root,), tell=lambda _: None)
+    found = companions_of(recipe, folder, roots=(root,), tell=lambda _: None, secrets=secrets)
     if recipe.limits.memory_bytes is None and not recipe.limits.disks:
         return found
     from relaunch.session.left import Note
@@ -131,15 +134,23 @@ def _small_gpu(recipe: Recipe, folder: str, say: Callable[[str], None]) -> Compa
 
 
 def _memory(
-    limits: Limits, folder: str, roots: Sequence[str], say: Callable[[str], object]
+    limits: Limits,
+    folder: str,
+    roots: Sequence[str],
+    say: Callable[[str], object],
+    secrets: Sequence[bytes],
 ) -> Companion:
     if limits.memory_by == "data":
         from relaunch.trial.place.memory.data import DataLimit
 
         return DataLimit(limits, say=say)
     from relaunch.trial.place.memory.limit import MemoryLimit
+    from relaunch.trial.redact import redact
 
-    return MemoryLimit(limits, folder=folder, roots=roots, say=say)
+    def clean(data: bytes) -> bytes:
+        return redact(data, secrets)
+
+    return MemoryLimit(limits, folder=folder, roots=roots, say=say, clean=clean)
 
 
 def _hang(

@@ -153,11 +153,12 @@ class Attempt:
         if writer and writer.failed:
             self._unwritten.append(("output", writer.failed))
         self.written = result.written
-        if self.recipe.probes and self.trial:
+        folder = os.path.join(self.trial.path, "probes") if self.trial else ""
+        if folder and os.path.isdir(folder):
             from relaunch.trial.probe.seen import read_seen
 
-            folder = os.path.join(self.trial.path, "probes")
-            self.seen = read_seen(folder, len(self.recipe.probes), self._secrets)
+            seen = read_seen(folder, len(self.recipe.probes), self._secrets)
+            self.seen = seen if self.recipe.probes else None
         if result.outcome.not_passed_on:
             why = result.outcome.not_passed_on
             self.tell(Warned(text=f"not all output could be passed on: {why}"))
@@ -177,7 +178,12 @@ class Attempt:
         known = facts.known_secrets(place.env, redact)
         self._exact = recipe_json(self.recipe, redact=redact)
         self._shown = masked(self._exact, known)
-        texts = {*known, *hidden_values(self._exact, self._shown)}
+        hidden = hidden_values(self._exact, self._shown)
+        if hidden:  # it may stand elsewhere, too, where nothing says what it is
+            self._shown = masked(
+                self._exact, {**known, **{v: REDACTED for v in hidden if v not in known}}
+            )
+        texts = {*known, *hidden}
         self._secrets = forms([os.fsencode(text) for text in texts])
         self._secret_texts = dict.fromkeys(sorted(texts, key=len, reverse=True), REDACTED)
 
@@ -399,7 +405,12 @@ class Attempt:
             return ()
         folder = self.trial.path if self.trial else ""
         self._beside = companions_of(
-            place.recipe, folder, roots=place.roots, tell=self.tell, peak_bytes=self._last_peak()
+            place.recipe,
+            folder,
+            roots=place.roots,
+            tell=self.tell,
+            peak_bytes=self._last_peak(),
+            secrets=self._secrets,
         )
         return self._beside
 

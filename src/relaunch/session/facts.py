@@ -7,7 +7,7 @@ import sys
 
 from relaunch.inside.secret_shapes import mask_text, spans
 from relaunch.journal.store import write_exactly, write_file
-from relaunch.session.masks import REDACTED, hidden_parts, mask_words, variables
+from relaunch.session.masks import REDACTED, hidden_words, variables
 from relaunch.textfile import make_own_folder
 
 TYPE_CHECKING = False
@@ -68,11 +68,7 @@ def secret_values(env: Mapping[str, str], redact: Sequence[str]) -> tuple[bytes,
         "utf-8", "surrogateescape"
     )
     found.update(others[first:end] for first, end in spans(others) if end - first >= _LEAST)
-    typed = sys.argv[1:]
-    for word, shown in zip(typed, mask_words(typed, {}), strict=True):
-        if word != shown:
-            parts = hidden_parts(word, shown)
-            found.update(os.fsencode(value) for _, value in parts if len(value) >= _LEAST)
+    found.update(map(os.fsencode, hidden_words(sys.argv[1:])))
     return tuple(sorted(found, key=len, reverse=True))
 
 

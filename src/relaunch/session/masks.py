@@ -10,13 +10,15 @@ from relaunch.inside.secret_shapes import REDACTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 __all__ = [
     "REDACTED",
     "hidden_parts",
     "hidden_values",
+    "hidden_words",
+    "mask_all",
     "mask_text",
     "mask_words",
     "masked",
@@ -106,10 +108,32 @@ def mask_text(text: str, secrets: Mapping[str, str]) -> str:
     return secret_shapes.mask_text(text)
 
 
+def mask_all(value: Any, secrets: Mapping[str, str]) -> Any:
+    """Hide known secrets in any text of plain data."""
+    if isinstance(value, str):
+        for secret, shown in secrets.items():
+            value = value.replace(secret, shown)
+        return value
+    if isinstance(value, dict):
+        return {mask_all(key, secrets): mask_all(one, secrets) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [mask_all(one, secrets) for one in value]
+    return value
+
+
 def hidden_values(exact: dict[str, Any], shown: dict[str, Any]) -> list[str]:
     """Return the values that were taken out of a recipe."""
+    return _hidden(_texts(exact), _texts(shown))
+
+
+def hidden_words(words: Sequence[str]) -> list[str]:
+    """Return the values that are hidden in a command."""
+    return _hidden(words, mask_words(words, {}))
+
+
+def _hidden(texts: Iterable[str], shown: Iterable[str]) -> list[str]:
     found = []
-    for whole, kept in zip(_texts(exact), _texts(shown), strict=True):
+    for whole, kept in zip(texts, shown, strict=True):
         if whole != kept:
             found += [value for _, value in hidden_parts(whole, kept) if len(value) >= _LEAST]
     return found

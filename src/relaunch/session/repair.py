@@ -65,6 +65,9 @@ def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
                 end_left_behind(trial)
             ended = f", ended {len(pids)} of its processes" if pids else ""
             tell(Warned(text=f"the rl of #{trial_id} was killed; its record is kept{ended}"))
+            from relaunch.session.sweep_secrets import sweep_killed
+
+            sweep_killed(trial.path, project.settings.record.redact)
             _announce_copies(trial.path, tell)
             _announce_unfinished(trial.start.get("limits") or {}, tell)
         _forget(journal.home, trial_id)

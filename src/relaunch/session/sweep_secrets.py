@@ -20,7 +20,6 @@ from relaunch.jsontext import dumps, loads
 from relaunch.record import Record
 from relaunch.session import facts
 from relaunch.session.captures import FOLDER
-from relaunch.settings import RecordSettings
 from relaunch.trial.redact import REDACTED, forms, redact_all
 
 TYPE_CHECKING = False
@@ -45,9 +44,9 @@ class Swept(Record):
     """Kept calls that held one."""
 
 
-def known_secrets() -> tuple[bytes, ...]:
+def known_secrets(redact: Sequence[str]) -> tuple[bytes, ...]:
     """Return the secrets that the environment has now, in every form."""
-    return forms(facts.secret_values(os.environ, RecordSettings().redact))
+    return forms(facts.secret_values(os.environ, redact))
 
 
 def sweep_secrets(
@@ -77,6 +76,11 @@ def sweep_secrets(
     if found and not dry_run:
         delete(index_path(journal))  # it has words of them; it is made anew
     return found
+
+
+def sweep_killed(path: str, redact: Sequence[str]) -> None:
+    """Mask what a program left in the folder of its trial, whose rl did not live to do it."""
+    _Sweep(path, known_secrets(redact), dry_run=False).swept("")
 
 
 class _Sweep:

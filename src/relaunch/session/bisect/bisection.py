@@ -77,7 +77,7 @@ class Bisection:
         self.line = first_parents(self.repo, self.old, self.new, called=names)
         self.commits: dict[str, Commit] = {one.id: one for one in self.line.commits}
         overlay = overlay_of(self.repo, request)
-        self.book = take_up(project.home.journal, self._start, resume)
+        self.book = take_up(project, self._start, resume)
         self._probing = Probing(
             project, request, self.repo, self.book, overlay=overlay, when=self._when
         )

@@ -133,7 +133,7 @@ class ChangeSearch:
         self._ladder = Ladder("", python, env, INSTALL_S)
         if resume is not None:
             self._check(resume)
-        self.book = take_up(project.home.journal, self._start, resume)
+        self.book = take_up(project, self._start, resume)
         self._driver = Driver(
             request, self.book, launcher=self._crew, describe=self._describe, tell=tell
         )

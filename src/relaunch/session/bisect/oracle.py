@@ -288,7 +288,7 @@ class Oracle(Record):
         if is_noted:
             env = {**env, IMPORTED: os.pathsep.join((here.checkout.path, self.top))}
         traced = {EXECUTED: here.checkout.path} if self.is_traced else {}
-        beside = beside_a_run(recipe, here.folder, here.checkout.path, here.marker)
+        beside = beside_a_run(recipe, here.folder, here.checkout.path, here.marker, world.secrets)
         world = world.but(env={**env, **traced}, companions=beside)
         result, words = _recorded(recipe, world, here.folder)
         way = Way(why=str(why), for_good=why.for_good)

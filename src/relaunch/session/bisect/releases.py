@@ -140,7 +140,7 @@ class ReleaseSearch:
             self.versions = between(listed, oldest, newest, self.package)
         else:
             self.versions = [*resume.start["versions"]]
-        self.book = take_up(project.home.journal, lambda: self._start(wanted), resume)
+        self.book = take_up(project, lambda: self._start(wanted), resume)
         parent = os.path.join(project.home.journal, "environments")
         self._ladder = Ladder(parent, python, env, _INSTALL_S)
         self._environments = Environments(

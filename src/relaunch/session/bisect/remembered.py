@@ -102,13 +102,19 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     }
 
 
-def last_search(project: Project) -> tuple[searches.Search, Request]:
-    """Return the last search, and what was asked for."""
+def newest(project: Project) -> searches.Search:
+    """Return the last search."""
     search = searches.newest(project.home.journal, (KIND, RELEASES, CHANGES))
     if search is None:
         raise UsageError(
             "there is no search yet", hint="rl bisect --good v1.2 -- pytest -q tests/test_x.py"
         )
+    return search
+
+
+def last_search(project: Project) -> tuple[searches.Search, Request]:
+    """Return the last search, and what was asked for."""
+    search = newest(project)
     said = search.start["request"]
     plain = {name: said[name] for name in (*_PLAIN, *_SWITCHES) if name in said}
     recipe = recipe_of(said, project.home.project)

@@ -38,7 +38,7 @@ class Growing:
         home = project.home
         searches.sweep(home.journal, KIND, SCRATCH)
         start = {"kind": KIND, "request": request_json(request, home.project)}
-        self.book = take_up(home.journal, lambda: start, resume)
+        self.book = take_up(project, lambda: start, resume)
         self.known = [
             Probe(
                 at=one["at"],

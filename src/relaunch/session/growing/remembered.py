@@ -38,14 +38,20 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     }
 
 
-def last_search(project: Project) -> tuple[searches.Search, Request]:
-    """Return the last search, and what was asked for."""
+def newest(project: Project) -> searches.Search:
+    """Return the last search."""
     search = searches.newest(project.home.journal, (KIND,))
     if search is None:
         raise UsageError(
             "there is no search yet",
             hint="rl grow batch=1..4096 -- python train.py --batch {batch}",
         )
+    return search
+
+
+def last_search(project: Project) -> tuple[searches.Search, Request]:
+    """Return the last search, and what was asked for."""
+    search = newest(project)
     said = search.start["request"]
     return search, Request(
         recipe=recipe_of(said, project.home.project),

@@ -80,7 +80,7 @@ class Sized(Record):
             project=(self.project,),
             secrets=secrets,
             quiet=True,
-            companions=beside_a_run(recipe, folder, self.project, marker),
+            companions=beside_a_run(recipe, folder, self.project, marker, secrets),
         )
         writer = OutputWriter(folder)
         try:

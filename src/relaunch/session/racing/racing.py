@@ -62,7 +62,7 @@ class Racing:
         home = project.home
         searches.sweep(home.journal, KIND, SCRATCH)
         start = {"kind": KIND, "request": request_json(request, home.project)}
-        self.book = take_up(home.journal, lambda: start, resume)
+        self.book = take_up(project, lambda: start, resume)
         self.known = {run.seed: run for run in map(run_of, self.book.probes())}
         self._before = len(self.known)
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)

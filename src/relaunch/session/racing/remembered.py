@@ -27,11 +27,17 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     }
 
 
-def last_search(project: Project) -> tuple[searches.Search, Request]:
-    """Return the last race, and what was asked for."""
+def newest(project: Project) -> searches.Search:
+    """Return the last race."""
     search = searches.newest(project.home.journal, (KIND,))
     if search is None:
         raise UsageError("there is no race yet", hint="rl race -- python queue_demo.py")
+    return search
+
+
+def last_search(project: Project) -> tuple[searches.Search, Request]:
+    """Return the last race, and what was asked for."""
+    search = newest(project)
     said = search.start["request"]
     return search, Request(
         recipe=recipe_of(said, project.home.project),

@@ -27,11 +27,17 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     }
 
 
-def last_search(project: Project) -> tuple[searches.Search, Request]:
-    """Return the last repetition, and what was asked for."""
+def newest(project: Project) -> searches.Search:
+    """Return the last repetition."""
     search = searches.newest(project.home.journal, (KIND,))
     if search is None:
         raise UsageError("nothing was repeated yet", hint="rl repeat 200 -- pytest tests")
+    return search
+
+
+def last_search(project: Project) -> tuple[searches.Search, Request]:
+    """Return the last repetition, and what was asked for."""
+    search = newest(project)
     said = search.start["request"]
     return search, Request(
         recipe=recipe_of(said, project.home.project),

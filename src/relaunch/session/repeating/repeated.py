@@ -65,7 +65,7 @@ class Repeated(Record):
                 way = Way(why=str(error), for_good=error.for_good)
         if result is None:
             told = {**env, IMPORTED: self.project} if is_noted else env
-            beside = beside_a_run(recipe, folder, self.project, marker)
+            beside = beside_a_run(recipe, folder, self.project, marker, secrets)
             if CORE in mode.split("+"):  # for programs that are not Python too
                 number = seed_of(folder)
                 if recipe.elsewhere is None:

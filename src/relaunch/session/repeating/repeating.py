@@ -62,7 +62,7 @@ class Repeating:
         home = project.home
         searches.sweep(home.journal, KIND, SCRATCH)
         start = {"kind": KIND, "request": request_json(request, home.project)}
-        self.book = take_up(home.journal, lambda: start, resume)
+        self.book = take_up(project, lambda: start, resume)
         self.runs = [run_of(one) for one in self.book.probes()]
         self._before = len(self.runs)
         self._started = 0

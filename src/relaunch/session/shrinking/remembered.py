@@ -31,12 +31,18 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     }
 
 
-def last_search(project: Project) -> tuple[searches.Search, Request]:
-    """Return the last search, and what was asked for."""
+def newest(project: Project) -> searches.Search:
+    """Return the last search."""
     search = searches.newest(project.home.journal, (KIND,))
     if search is None:
         hint = "rl shrink data.jsonl -- python load.py data.jsonl"
         raise UsageError("there is no search yet", hint=hint)
+    return search
+
+
+def last_search(project: Project) -> tuple[searches.Search, Request]:
+    """Return the last search, and what was asked for."""
+    search = newest(project)
     said = search.start["request"]
     recipe = recipe_of(said, project.home.project)
     recipe = recipe.but(exit_code=said["exit_code"], config_set=said.get("set", ""))

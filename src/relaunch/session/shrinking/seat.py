@@ -171,7 +171,7 @@ class Seat:
                 project=roots,
                 secrets=secrets,
                 quiet=True,
-                companions=beside_a_run(recipe, place.folder, roots[0], marker),
+                companions=beside_a_run(recipe, place.folder, roots[0], marker, secrets),
             )
             began = time.monotonic()
             outcome, forked = place.run(recipe, world, fresh=job.fresh)

@@ -66,7 +66,9 @@ class Sending:
             project=(run.cwd,),
             secrets=self._secrets,
             quiet=True,
-            companions=beside_a_run(run, os.path.dirname(self._reports), run.cwd, self._marker),
+            companions=beside_a_run(
+                run, os.path.dirname(self._reports), run.cwd, self._marker, self._secrets
+            ),
         )
         ours, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
         try:

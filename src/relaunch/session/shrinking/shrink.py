@@ -115,7 +115,7 @@ class Shrink:
             "request": request_json(request, project.home.project),
             "hunted": self.hunt.kept(),
         }
-        self.book = take_up(project.home.journal, lambda: start, resume)
+        self.book = take_up(project, lambda: start, resume)
         self.hunt.book = self.book
         self.answers = Answers(self.book.path)
         self._before = len(self.answers.known)

@@ -7,11 +7,13 @@ from math import prod
 
 from relaunch.errors import UsageError
 from relaunch.search.combine import combinations, order_for_learning, pairwise
+from relaunch.session import facts
+from relaunch.session.masks import REDACTED, hidden_words
 from relaunch.session.sweeping.told import SEED_VARIABLES, Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from relaunch.recipe import Recipe
     from relaunch.session.sweeping.told import Factor, Request, Settings
@@ -104,6 +106,30 @@ def recipe_for(base: Recipe, factors: Iterable[Factor], settings: Settings) -> R
         elif one.kind is Kind.ENV:
             env[one.name] = value
     return base.but(argv=filled(base.argv, settings), env=env, config_set=config_set)
+
+
+def secrets_among(
+    factors: Iterable[Factor], argv: Sequence[str], redact: Sequence[str]
+) -> dict[str, str]:
+    """Return the values that are secrets, by their variable or their place in the command.
+
+    Each goes with what is kept in its place, which tells it from the others.
+    """
+    found = {}
+    for one in factors:
+        for number, value in enumerate(one.values, 1):
+            if one.kind is Kind.ENV:
+                is_secret = bool(facts.secret_names({one.name: value}, redact))
+            else:
+                words = [_PLACE.sub(_only(one.name, value), word) for word in argv]
+                is_secret = one.kind is Kind.ARG and value in hidden_words(words)
+            if is_secret:
+                found[value] = f"{REDACTED} {number}"
+    return found
+
+
+def _only(name: str, value: str) -> Callable[[re.Match[str]], str]:
+    return lambda found: value if found[2] == name else found[0]
 
 
 def filled(argv: Sequence[str], settings: Settings) -> tuple[str, ...]:

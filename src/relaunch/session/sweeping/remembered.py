@@ -34,17 +34,23 @@ def request_json(request: Request, top: str) -> dict[str, Any]:
     }
 
 
-def last_search(project: Project) -> tuple[searches.Search, Request]:
-    """Return the last sweep, and what was asked for."""
+def newest(project: Project) -> searches.Search:
+    """Return the last sweep."""
     search = searches.newest(project.home.journal, (KIND,))
     if search is None:
         raise UsageError("there is no sweep yet", hint="rl sweep --seed 1..3 -- python train.py")
+    return search
+
+
+def last_search(project: Project) -> tuple[searches.Search, Request]:
+    """Return the last sweep, and what was asked for."""
+    search = newest(project)
     said = search.start["request"]
     request = Request(
         argv=words_again(said["command"]),
         cwd=os.path.normpath(os.path.join(project.home.project, said["cwd"])),
         factors=tuple(
-            Factor(name=name, kind=Kind(kind), values=tuple(values))
+            Factor(name=name, kind=Kind(kind), values=words_again(values))
             for name, kind, values in said["factors"]
         ),
         paired=tuple(tuple(group) for group in said["paired"]),

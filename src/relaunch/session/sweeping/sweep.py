@@ -15,7 +15,14 @@ from relaunch.session.plan import plan
 from relaunch.session.repair import repair
 from relaunch.session.request import Request as Launch
 from relaunch.session.sitting import Sitting, Stopped
-from relaunch.session.sweeping.cases import cases_of, check, key_of, names_in, recipe_for
+from relaunch.session.sweeping.cases import (
+    cases_of,
+    check,
+    key_of,
+    names_in,
+    recipe_for,
+    secrets_among,
+)
 from relaunch.session.sweeping.crew import Crew
 from relaunch.session.sweeping.judge import judge
 from relaunch.session.sweeping.remembered import KIND, request_json, run_json, run_of
@@ -65,7 +72,7 @@ class Sweep:
         self.cases = cases_of(request)
         self.base, self.jobs, self._notes = self._how()
         self._check_program()
-        self.book = take_up(project.home.journal, self._start, resume)
+        self.book = take_up(project, self._start, resume, self._secrets())
         self.runs: list[Run] = [run_of(probe) for probe in self.book.probes()]
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self._total = self._started = 0
@@ -74,6 +81,11 @@ class Sweep:
 
     def _start(self) -> dict[str, Any]:
         return {"kind": KIND, "request": request_json(self.request, self.project.home.project)}
+
+    def _secrets(self) -> dict[str, str]:
+        """Return the settings that are secrets, each with what is kept in its place."""
+        redact = self.project.settings.record.redact
+        return secrets_among(self.request.factors, self.base.argv, redact)
 
     # --- what is to be run
 

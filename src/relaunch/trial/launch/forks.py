@@ -98,8 +98,17 @@ def read_noted(folder: str, parent: int | None) -> Noted | None:
     """Read what the program itself noted, which is a child of `parent`; None if it did not.
 
     On another machine nobody knows its parent: there it is the only one that noted anything.
+    No note stays: they have the command as it is, with what is secret in it.
     """
     names = [name for name in os.listdir(folder) if name.endswith(".modules")]
+    try:
+        return _read_one(folder, names, parent)
+    finally:
+        for name in names:
+            os.unlink(os.path.join(folder, name))
+
+
+def _read_one(folder: str, names: Sequence[str], parent: int | None) -> Noted | None:
     if parent is None and len(names) > 1:
         return None
     for name in names:
@@ -151,7 +160,7 @@ class Zygote:
             "worth_s": WORTH_S,
             "tries": _TRIES,
         }
-        path = os.path.join(folder, f"{key}.spec")
+        self._path = path = os.path.join(folder, f"{key}.spec")
         with open(path, "wb") as file:
             file.write(marshal.dumps(spec, VERSION))
         with listen(folder, key) as listener:
@@ -164,6 +173,10 @@ class Zygote:
     def close(self) -> None:
         """End it, with all that it forked."""
         self._worker.cancel()
+        try:
+            os.unlink(self._path)  # it has the command as it is
+        except OSError:
+            pass
 
 
 def own_path(path: Sequence[str], cwd: str, roots: Sequence[str]) -> list[str]:

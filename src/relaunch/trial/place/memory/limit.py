@@ -60,13 +60,15 @@ class MemoryLimit(Companion):
         folder: str,
         roots: Sequence[str],
         say: Callable[[str], object],
+        clean: Callable[[bytes], bytes] = bytes,
     ) -> None:
-        """Nothing is made yet; stacks go to `folder`, which may be empty."""
+        """Nothing is made yet; stacks go to `folder`, which may be empty, `clean`."""
         assert limits.memory_bytes is not None
         self._limits = limits
         self._limit = limits.memory_bytes
         self._folder = folder
         self._roots = roots
+        self._clean = clean
         self._say = say
         self._group: Group | None = None
         self._helper: Helper | None = None
@@ -88,6 +90,7 @@ class MemoryLimit(Companion):
             act=self._limits.at_limit,
             roots=self._roots,
             stacks=os.path.join(self._folder, STACKS) if self._folder else "",
+            clean=self._clean,
         )
         watcher = Watcher(task, meter, self._hold, self._inside)
         self._helper = Helper(watcher.run, keep=meter.wakes)

@@ -1,0 +1,134 @@
+"""What a search, a limit, a mark and a killed rl leave in the journal has no secret in it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+from tests.conftest import World
+from tests.planted import password
+
+SHOW = "import os, sys; print(sys.argv[1:]); raise ValueError(sys.argv[-1])"
+"""A program that says all that it was given, and fails."""
+
+
+def kept(folder: Path, *secrets: str) -> set[str]:
+    """Return the files of a folder with one of these in them, also where they are compressed."""
+    found = set()
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        try:
+            data += zlib.decompress(data)
+        except zlib.error:
+            pass
+        if any(secret.encode() in data for secret in secrets):
+            found.add(str(path))
+    return found
+
+
+def test_no_setting_of_a_sweep_that_is_a_secret_is_kept(world: World) -> None:
+    one, two, given = password(), password(), password()
+    ran = world.rl(
+        *("sweep", "--env", f"API_KEY={one},{two}", "--arg", f"word={given},plain"),
+        *("--", sys.executable, "-c", SHOW, "--password", "{word}", "{word}"),
+    )
+    assert "4 of 4" in ran.stdout
+    assert not kept(world.journal, one, two, given)
+    said = json.loads(world.rl("sweep", "--log", "--json").stdout)
+    assert (
+        len({tuple(one["settings"].values()) for one in said["probes"]}) == 4
+    )  # each is told from the others
+    resumed = world.rl("sweep", "--resume")
+    assert resumed.returncode == 2
+    assert "the secret was not kept" in resumed.stderr
+
+
+def test_a_search_hides_what_the_settings_call_a_secret(world: World) -> None:
+    world.settings('[record]\nalso = []\nredact = ["ZAUBER*"]\n')
+    secret = password()
+    env = {"ZAUBERWORT": secret}
+    command = ("--", sys.executable, "-c", SHOW, secret)
+    world.rl("repeat", "2", *command, env=env)
+    world.rl("grow", "n=1..2", *command, "{n}", env=env)
+    world.rl(*command, env=env)
+    world.rl("mark", "1", "bad", f"it was {secret}", env=env)
+    assert not kept(world.journal, secret)
+    start = json.loads((world.journal / "searches" / "1" / "start.json").read_text())
+    assert start["request"]["command"][-1] == "<redacted:ZAUBERWORT>"
+    assert world.rl("repeat", "--resume", env=env).returncode == 1  # it knows the value again
+
+
+def test_gc_masks_what_the_settings_call_a_secret(world: World) -> None:
+    secret = password()
+    world.rl("--", sys.executable, "-c", SHOW, secret)
+    assert kept(world.journal, secret)
+    world.settings('[record]\nalso = []\nredact = ["ZAUBER*"]\n')
+    world.rl("gc", "--secrets", env={"ZAUBERWORT": secret})
+    assert not kept(world.journal, secret)
+
+
+def test_what_a_bisection_starts_from_has_no_secret(world: World) -> None:
+    secret = password()
+    for number in range(3):
+        world.write("t.py", f"import sys\nassert {number} < 1, sys.argv\n")
+        world.commit(str(number))
+    ran = world.rl(
+        *("bisect", "--good", "HEAD~2", "--", sys.executable, "t.py", f"--token={secret}")
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert not kept(world.journal, secret)
+    assert len(world.rl("bisect", "--log").stdout.splitlines()) > 2
+
+
+def test_the_page_of_stacks_at_a_limit_has_no_secret(world: World) -> None:
+    secret = password()
+    grow = "x = []\nwhile True: x.append('y' * 1_000_000)"
+    world.rl(
+        *("run", "--memory", "80M", "--memory-by", "watch"),
+        *("--", sys.executable, "-c", grow, f"--token={secret}"),
+    )
+    page = next((world.journal / "trials").glob("*/stacks.txt")).read_text()
+    assert "--token=<redacted>" in page
+    assert not kept(world.journal, secret)
+
+
+def test_what_watches_for_nan_notes_no_secret(world: World) -> None:
+    secret = password()
+    world.write("t.py", SHOW)
+    world.rl("run", "--nan", "--", sys.executable, "t.py", f"--token={secret}")
+    assert any((world.journal / "trials" / "1" / "probes").glob("*.jsonl"))
+    assert not kept(world.journal, secret)
+
+
+def test_what_the_program_of_a_killed_rl_wrote_is_masked_by_the_next_one(world: World) -> None:
+    known, named = password(), password()
+    ready = world.root / "tmp" / "ready"
+    os.mkfifo(ready)
+    child = f"import os; raise ValueError(os.environ['HF_TOKEN'] + ' password={named}')"
+    world.write(
+        "t.py",
+        f"import subprocess, sys\nsubprocess.run([sys.executable, 'child.py'])\n"
+        f"open({str(ready)!r}, 'w').close()\nsys.stdin.read()\n",
+    )
+    world.write("child.py", child)
+    near, far = os.pipe()
+    running = world.start(
+        ["rl", "--", sys.executable, "t.py"],
+        env={"HF_TOKEN": known},
+        stdin=near,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    open(ready).close()
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    os.close(near)
+    os.close(far)
+    (world.project / "child.py").unlink()
+    trial = world.journal / "trials" / "1"
+    assert kept(trial, known, named)
+    world.rl("--", "true", env={"HF_TOKEN": known})
+    assert not kept(trial, known, named)
