@@ -571,6 +571,20 @@ def test_what_another_program_changed_meanwhile_is_kept_beside(person):
     assert ((folder / "tool").read_text(), (folder / "new").read_text()) == ("other", "new\n")
 
 
+def test_what_another_user_has_open_is_theirs_though_a_plain_user_cannot_see_it(plain):
+    folder = checkpoints(plain)
+    if not plain.become:
+        pytest.skip("only root can make files of others")
+    (folder / "theirs").write_text("before;")
+    (folder / "theirs").chmod(0o666)
+    line = "echo program > new; mv new ckpt/theirs"
+    with (folder / "theirs").open("a") as file:
+        done = plain.rl("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line)
+        file.write("late;")
+    assert (folder / "theirs").read_text() == "before;late;", done.stderr
+    assert (folder / "theirs.kept").read_text() == "program\n"
+
+
 def test_a_folder_that_was_replaced_meanwhile_is_not_written_to(person):
     folder = checkpoints(person)
     line = "echo program > ckpt/log.txt; echo ready; read go"

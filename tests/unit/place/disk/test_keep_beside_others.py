@@ -7,7 +7,9 @@ import stat
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +20,8 @@ from tests.second_writer import NAMES, Step, begin, do, seen
 if sys.platform != "linux":
     pytest.skip("small disks need Linux", allow_module_level=True)
 
+from relaunch.proc.renaming import exchange
+from relaunch.trial.place.disk import keep
 from relaunch.trial.place.disk.keep import Keeping
 from relaunch.trial.place.disk.mounted import Layer
 from relaunch.trial.place.disk.others import Moment, now
@@ -35,6 +39,14 @@ class Two:
         stamps = [path.lstat().st_ctime_ns for path in (self.real, *self.real.rglob("*"))]
         self.began = now()
         while self.began.stamp_ns <= max(stamps):  # a tick of the kernel
+            self.began = now()
+
+    def fill(self, name: str, count: int) -> None:
+        """Have many files in a folder before."""
+        for number in range(count):
+            (self.real / name / f"{number}").write_text("before")
+        last = (self.real / name / f"{count - 1}").stat().st_ctime_ns
+        while self.began.stamp_ns <= last:
             self.began = now()
 
     def keep(self) -> Keeping:
@@ -177,6 +189,108 @@ def test_no_link_that_somebody_put_there_is_followed(two: Two, tmp_path: Path):
     assert seen(outside) == before
     assert (two.real / "d").is_symlink()
     assert (two.real / "d.kept/a").read_text() == "program"
+
+
+def test_what_is_in_a_folder_that_was_put_in_place_of_another_is_not_replaced_or_deleted(two: Two):
+    (two.written / "d").mkdir()
+    (two.written / "d/a").write_text("program")
+    delete(two, "d/b")
+    (two.real / "d").rename(two.real / "gone")
+    (two.real / "e/d").rename(two.real / "d")  # its files bear stamps of before
+    (two.real / "gone/b").rename(two.real / "d/b")
+    keeping = two.keep()
+    assert (two.real / "d/a").read_text() == "e/d/a of before;"
+    assert (two.real / "d/b").read_text() == "d/b of before;"
+    assert (two.real / "d/a.kept").read_text() == "program"
+    assert "d/b was not deleted" in keeping.conflicts
+
+
+def test_nothing_is_deleted_deep_in_a_folder_that_was_put_in_place_of_another(two: Two):
+    (two.written / "b/d").mkdir(parents=True)
+    delete(two, "b/d/a")
+    (two.real / "e").rename(two.real / "b")
+    before = seen(two.real)
+    assert two.keep().conflicts == ["b/d/a was not deleted"]
+    assert seen(two.real) == before
+
+
+def test_a_name_that_a_killed_one_with_the_same_id_left_is_in_nobodys_way(two: Two):
+    left = two.real / f".relaunch-{os.getpid()}-1"
+    left.write_text("left")
+    (two.written / "a").write_text("program")
+    assert two.keep().problems == []
+    assert ((two.real / "a").read_text(), left.read_text()) == ("program", "left")
+
+
+def test_a_name_that_is_as_long_as_names_can_be_is_kept_beside(two: Two):
+    name = "é" * 127
+    (two.written / name).write_text("program")
+    (two.real / name).write_text("other")
+    keeping = two.keep()
+    assert keeping.problems == []
+    found = sorted(path.read_text() for path in two.real.glob("é*"))
+    assert found == ["other", "program"]
+
+
+def beside(act: Callable[[], None]) -> int:
+    """Do it in another process, which ends with it."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            act()
+        finally:
+            os._exit(0)
+    return pid
+
+
+def test_what_is_made_in_a_folder_while_it_is_deleted_stays(two: Two):
+    two.fill("e", 3000)
+    delete(two, "e")
+    started, made = two.real.parent / "started", two.real.parent / "made"
+
+    def makes() -> None:
+        os.chdir(two.real / "e")
+        count = len(os.listdir("."))
+        started.touch()
+        while len(os.listdir(".")) == count:
+            pass
+        with open("new", "w", encoding="utf-8") as file:
+            file.write("other")
+        made.touch()
+
+    other = beside(makes)
+    while not started.exists():
+        pass
+    keeping = two.keep()
+    os.waitpid(other, 0)
+    assert keeping.problems == []
+    if made.exists():  # else all was deleted before it came to it
+        assert (two.real / "e/new").read_text() == "other"
+        assert os.listdir(two.real / "e") == ["new"]
+        assert keeping.conflicts == ["e was not deleted"]
+
+
+@pytest.mark.parametrize("saves", [(1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)])
+def test_of_a_file_that_is_saved_over_and_over_the_last_has_the_name(
+    two: Two, monkeypatch: pytest.MonkeyPatch, saves: tuple[int, ...]
+):
+    """Here just before two names are swapped for the first time, the second and so on."""
+    (two.written / "a").write_text("program")
+    swaps = 0
+
+    def swap(*words: str, **folders: Any) -> None:
+        nonlocal swaps
+        swaps += 1
+        if swaps in saves:
+            do(two.real, ("save", "a", f"other {swaps}"))
+        exchange(*words, **folders)
+
+    monkeypatch.setattr(keep, "exchange", swap)
+    assert two.keep().problems == []
+    assert swaps >= len(saves)
+    assert (two.real / "a").read_text() == f"other {saves[-1]}"
+    assert (two.real / "a.kept").read_text() == "program"
+    assert not [name for name in os.listdir(two.real) if name.startswith(".relaunch-")]
 
 
 def written_steps() -> st.SearchStrategy[list[tuple[str, str, str]]]:

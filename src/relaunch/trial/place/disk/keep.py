@@ -7,11 +7,13 @@ was written comes beside it, with `.kept` behind its name.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import time
 
 from relaunch.proc.renaming import exchange, rename_new
-from relaunch.trial.place.disk.others import FOLDER, Others
+from relaunch.trial.place.disk.others import FOLDER, Others, contents
 from relaunch.trial.place.disk.unfinished import new_name
 
 TYPE_CHECKING = False
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_AT_ONCE = 1 << 30
 _MOST_NAMES = 1000
+_LONGEST_BYTES = 255 - len(f".kept-{_MOST_NAMES}")
 
 
 class Keeping:
@@ -34,11 +37,10 @@ class Keeping:
         """Moved folders by where they are now: the name under which they wait, where they were."""
         self._first: dict[tuple[int, int], str] = {}
         """Files with several names, by device and inode: the first of them."""
-        self._theirs: set[int] = set()
-        """Folders that other programs changed, by inode: their rights and times stay."""
         self._stay: set[str] = set()
         """Folders that were moved, and stay all the same."""
-        self._names = 0
+        self._names = time.time_ns()
+        """In a container the next one has the same id: its names must be others."""
         self.files = 0
         self.bytes = 0
         self.deleted = 0
@@ -74,18 +76,9 @@ class Keeping:
                 below = redirect[1:] if absolute else os.path.join(was or "", redirect)
                 moved.append((below, now))
             if below is not None:
-                self._look_at_real(below)
+                self._others.look_at(below)
             self._look(inner, now, below, moved)
             os.close(inner)
-
-    def _look_at_real(self, path: str) -> None:
-        try:
-            folder = self._others.walk(path)
-        except OSError:
-            return
-        if self._others.changed(about := os.fstat(folder)):
-            self._theirs.add(about.st_ino)
-        os.close(folder)
 
     def _own(self, file: int, name: str) -> bytes:
         try:
@@ -187,7 +180,11 @@ class Keeping:
             if not self._link(self._first.get(file, ""), new, real):
                 self._make(name, written, new, real, about)
                 self.files += 1
-            final = self._put_new(new, name, real, path)
+            try:
+                final = self._put_new(new, name, real, path)
+            except FileNotFoundError:  # another program saved over it while it had the name
+                self._make(name, written, new, real, about)
+                final = self._beside(new, real, name, real, path)
             if about.st_nlink > 1:
                 self._first[file] = os.path.join(place, final)
 
@@ -206,7 +203,7 @@ class Keeping:
             is_new = False
         target = self._others.enter(final, real)
         self._bring_all(source, target, path, os.path.join(place, final))
-        is_theirs = not is_new and os.fstat(target).st_ino in self._theirs
+        is_theirs = not is_new and os.fstat(target).st_ino in self._others.changed_folders
         self._finish(source, target, path, is_theirs=is_theirs)
         os.close(source)
         os.close(target)
@@ -293,19 +290,46 @@ class Keeping:
             return True
         if not self._may_go(was, name, real):
             return False
-        self._swap(new, new_in, name, real, path)
+        made = os.open(new, os.O_PATH | os.O_NOFOLLOW, dir_fd=new_in)
         try:
-            is_left_alone = self._others.still_left_alone(was, new, new_in)
-        except OSError:
-            is_left_alone = False
-        if not is_left_alone:
             self._swap(new, new_in, name, real, path)
+            if self._has_deleted(was, new, new_in, path):
+                return True
+            self._give_back(made, new, new_in, name, real, path)
+            return False
+        finally:
+            os.close(made)
+
+    def _has_deleted(self, was: os.stat_result, new: str, new_in: int, path: str) -> bool:
+        """Delete what was replaced, and is called `new`; False where others are at work on it."""
+        try:
+            if not self._others.still_left_alone(was, new, new_in):
+                return False
+        except OSError:
             return False
         try:
             self._delete(new, new_in)
         except OSError as error:  # what is left of it has a name of ours
             self.problems.append(f"{path}: what it replaced is in {new}: {error.strerror}")
-        return True
+            return True
+        return not _is_there(new, new_in)
+
+    def _give_back(self, made: int, new: str, new_in: int, name: str, real: int, path: str) -> None:
+        """Give another program's file its name again: the last one, as it may still be saving.
+
+        It may have saved over what we `made`, which then is no more.
+        """
+        before: tuple[int, ...] = ()
+        while True:
+            given = contents(os.stat(new, dir_fd=new_in, follow_symlinks=False))
+            self._swap(new, new_in, name, real, path)
+            about = os.stat(new, dir_fd=new_in, follow_symlinks=False)
+            if os.path.samestat(about, os.fstat(made)):
+                return
+            if contents(about) == before:  # they saved over this one too
+                self._delete(new, new_in)
+                return
+            before = given
 
     def _swap(self, new: str, new_in: int, name: str, real: int, path: str) -> None:
         try:
@@ -326,8 +350,9 @@ class Keeping:
         return bool(was_seen) and self._others.left_alone(name, real)
 
     def _beside(self, new: str, new_in: int, name: str, real: int, path: str) -> str:
+        stem = os.fsdecode(os.fsencode(name)[:_LONGEST_BYTES])
         for number in range(1, _MOST_NAMES):
-            final = f"{name}.kept" if number == 1 else f"{name}.kept-{number}"
+            final = f"{stem}.kept" if number == 1 else f"{stem}.kept-{number}"
             try:
                 rename_new(new, final, src_dir_fd=new_in, dst_dir_fd=real)
             except FileExistsError:
@@ -339,21 +364,41 @@ class Keeping:
     def _take_away(self, name: str, real: int, path: str) -> None:
         """Delete what the program deleted, unless somebody else is at work on it."""
         try:
-            was = os.stat(name, dir_fd=real, follow_symlinks=False)
+            new = self._set_apart(name, real, path)
         except FileNotFoundError:
             return
-        if self._others.left_alone(name, real):
-            new = self._new_name()
-            rename_new(name, new, src_dir_fd=real, dst_dir_fd=real)
-            if self._others.still_left_alone(was, new, real):
+        if new:
+            try:
                 self.deleted += self._delete(new, real)
+            finally:
+                is_back = _is_there(new, real)
+                if is_back:
+                    self._rename_back(new, name, real, path)
+            if not is_back:
                 return
-            rename_new(new, name, src_dir_fd=real, dst_dir_fd=real)
         if path not in self._stay:
             self.conflicts.append(f"{path} was not deleted")
 
+    def _set_apart(self, name: str, real: int, path: str) -> str:
+        """Give what is left alone a name of ours; empty where somebody else is at work on it."""
+        was = os.stat(name, dir_fd=real, follow_symlinks=False)
+        if not self._others.left_alone(name, real):
+            return ""
+        new = self._new_name()
+        rename_new(name, new, src_dir_fd=real, dst_dir_fd=real)
+        if self._others.still_left_alone(was, new, real):
+            return new
+        self._rename_back(new, name, real, path)
+        return ""
+
+    def _rename_back(self, new: str, name: str, real: int, path: str) -> None:
+        try:
+            rename_new(new, name, src_dir_fd=real, dst_dir_fd=real)
+        except FileExistsError:
+            self.conflicts.append(f"{path} was made anew, {new} is what was there")
+
     def _delete(self, name: str, folder: int) -> int:
-        """Delete a file, or a folder with all that is in it; return how many were deleted."""
+        """Delete a file, or a folder but for what others do in it; return how many were deleted."""
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISDIR(about.st_mode):
             file = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
@@ -364,11 +409,26 @@ class Keeping:
             return 1
         inner = self._others.enter(name, folder)
         try:
-            count = sum(self._delete(one, inner) for one in os.listdir(inner))
+            count = sum(self._delete_inside(one, inner) for one in os.listdir(inner))
         finally:
             os.close(inner)
-        os.rmdir(name, dir_fd=folder)
+        try:
+            os.rmdir(name, dir_fd=folder)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
         return count
+
+    def _delete_inside(self, name: str, folder: int) -> int:
+        """Delete what is in a folder that has a name of ours: others may still be in there."""
+        try:
+            about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISDIR(about.st_mode):
+                return 0 if self._others.changed(about) else self._delete(name, folder)
+            new = self._set_apart(name, folder, name)
+        except FileNotFoundError:
+            return 0
+        return self._delete(new, folder) if new else 0
 
     def _same(self, source: int, target: int) -> None:
         """Give what was brought the owner, rights, attributes and times it had."""

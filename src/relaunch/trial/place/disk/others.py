@@ -49,6 +49,10 @@ class Others:
         self._mount = _mount_of(root)
         self._ours: dict[int, int] = {}
         """The stamp of each file that we changed ourselves, by inode."""
+        self.changed_folders: set[int] = set()
+        """Those that other programs changed, by inode: their rights and times stay."""
+        self._moved_here: set[int] = set()
+        """Those that may have come from elsewhere: what is in them bears the stamps of there."""
         was = os.fstat(root)
         self._since_ns = _since(root, began)
         self.is_root_changed = self.changed(was)
@@ -62,6 +66,29 @@ class Others:
     def ours(self, about: os.stat_result) -> None:
         """Hear that we changed it ourselves, just now."""
         self._ours[about.st_ino] = about.st_ctime_ns
+
+    def look_at(self, path: str) -> None:
+        """See, before we change anything, what others did to the folders on the way to one.
+
+        A folder that is moved, and the one that it is moved to, bear a stamp of then.
+        """
+        folder, is_changed, is_moved = os.dup(self._root), self.is_root_changed, False
+        try:
+            for name in path.split("/"):
+                inner = self.enter(name, folder)
+                os.close(folder)
+                folder = inner
+                about = os.fstat(folder)
+                was_changed, is_changed = is_changed, self.changed(about)
+                is_moved = is_moved or (was_changed and is_changed)
+                if is_changed:
+                    self.changed_folders.add(about.st_ino)
+                if is_moved:
+                    self._moved_here.add(about.st_ino)
+        except OSError:
+            pass
+        finally:
+            os.close(folder)
 
     def enter(self, name: str, folder: int) -> int:
         """Open a folder in another one; an OSError for a link, and for another file system."""
@@ -82,6 +109,8 @@ class Others:
 
     def left_alone(self, name: str, folder: int) -> bool:
         """Tell whether no other program changed it or what is in it, or has it open to write."""
+        if os.fstat(folder).st_ino in self._moved_here:
+            return False
         try:
             about = os.stat(name, dir_fd=folder, follow_symlinks=False)
             return not self.changed(about) and self._left_alone_inside(about, name, folder)
@@ -91,7 +120,7 @@ class Others:
     def still_left_alone(self, was: os.stat_result, name: str, folder: int) -> bool:
         """Tell so of what we just gave this name, which stamped it."""
         now = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        is_same = _contents(now) == _contents(was)
+        is_same = contents(now) == contents(was)
         self.ours(now)
         return is_same and self._left_alone_inside(now, name, folder)
 
@@ -107,21 +136,25 @@ class Others:
             os.close(inner)
 
 
-def _contents(about: os.stat_result) -> tuple[int, ...]:
+def contents(about: os.stat_result) -> tuple[int, ...]:
+    """Return what differs when another file has the name, or the file was written to."""
     return about.st_ino, about.st_mode, about.st_size, about.st_mtime_ns
 
 
 def _is_open_to_write(name: str, folder: int) -> bool:
-    """Tell whether somebody may still write to it: the kernel then grants no lease."""
+    """Tell whether somebody may still write to it: the kernel then grants no lease.
+
+    Of a file of another owner it does not say so: that one counts as open.
+    """
     how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         file = os.open(name, how, dir_fd=folder)
-    except PermissionError:  # we cannot know
-        return False
+    except PermissionError:
+        return True
     try:
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
-        return error.errno == errno.EAGAIN
+        return error.errno in (errno.EAGAIN, errno.EACCES)
     finally:
         os.close(file)
     return False
