@@ -5,6 +5,7 @@ from __future__ import annotations
 from relaunch.inside.secret_shapes import REDACTED as _WORD
 from relaunch.inside.secret_shapes import cut, mask, mask_all, pending, spans
 from relaunch.jsontext import dumps
+from relaunch.trial.seen_lines import SeenLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,8 +104,11 @@ class Redactor:
         """Hand on to `sink` what is no secret."""
         self._sink = sink
         self._secrets = secrets
+        self._seen = SeenLines(secrets)
         self._in_lines = tuple(one for one in secrets if b"\n" in one)
         self._longest = max(map(len, secrets), default=1)
+        self._triples: set[bytes] = set()
+        """What three bytes a known secret has anywhere, and the one or two that it begins with."""
         self._held: dict[int, tuple[float, bytes]] = {}
         self._line: dict[int, bytes] = {}
         """What was handed on of a line that goes on: a name may stand there, its value comes."""
@@ -113,8 +117,18 @@ class Redactor:
         """Take one block of output, as it came."""
         if stream in self._held:
             data = self._held.pop(stream)[1] + data
-        data = _without(data, self._secrets)
         line = self._line.get(stream, b"")
+        if self._is_harmless(line, data):
+            kept = self._beginning(data) if self._secrets else 0
+            if kept:
+                self._held[stream] = (when, data[-kept:])
+                data = data[:-kept]
+            before = line + data if len(data) < _LINE else data
+            self._line[stream] = before[-_LINE:].rpartition(b"\n")[2]
+            if data:
+                self._sink(when, stream, data)
+            return
+        data = _without(data, self._secrets)
         whole = line + data
         found = spans(whole)
         kept = max(self._beginning(data), pending(whole))
@@ -130,8 +144,25 @@ class Redactor:
         if said:
             self._sink(when, stream, said)
 
+    def _is_harmless(self, line: bytes, data: bytes) -> bool:
+        """Tell whether no secret is in the data, and none begins there or in the line before."""
+        if len(data) < _LINE:
+            return self._seen.are_harmless(line + data)
+        return self._seen.are_harmless(data) and (
+            not line or self._seen.are_harmless(line + data[:_ANCHOR])
+        )
+
     def _beginning(self, data: bytes) -> int:
         """Return how many bytes at the end may begin a known secret."""
+        if not self._triples:
+            for one in self._secrets:
+                self._triples |= {one[:1], one[:2]}
+                self._triples.update(one[at : at + 3] for at in range(len(one) - 2))
+        if not self._triples.isdisjoint((data[-1:], data[-2:], data[-3:])):
+            return self._longest_beginning(data)
+        return 0
+
+    def _longest_beginning(self, data: bytes) -> int:
         most = 0
         secrets = self._in_lines if data[-1:] == b"\n" else self._secrets
         tail = data[1 - self._longest :] if self._longest > 1 else b""
@@ -157,3 +188,5 @@ class Redactor:
 
 _LINE = 400
 """So much of a line is known when its next block comes."""
+_ANCHOR = 32
+"""What shows that there is a secret is no longer than this."""
