@@ -132,3 +132,49 @@ def test_what_the_program_of_a_killed_rl_wrote_is_masked_by_the_next_one(world: 
     assert kept(trial, known, named)
     world.rl("--", "true", env={"HF_TOKEN": known})
     assert not kept(trial, known, named)
+
+
+def test_a_kept_call_has_no_secret_of_the_command_under_another_name(world: World) -> None:
+    secret, url = password(), password()
+    world.write(
+        "t.py",
+        "import os, sys\n\ndef f(x, y):\n    raise ValueError('no')\n\n"
+        "f(sys.argv[1].partition('=')[2], os.environ['DB'].partition('@')[0])\n",
+    )
+    env = {"DB": f"redis://:{url}@h/0"}
+    world.rl("--", sys.executable, "t.py", f"--token={secret}", env=env)
+    assert any((world.journal / "trials" / "1" / "capture").rglob("1.p*"))
+    assert not kept(world.journal, secret, url)
+
+
+def test_a_bundle_has_no_value_of_a_variable_that_is_a_secret(world: World) -> None:
+    word, option, other = password(), password(), password()
+    world.write("data.jsonl", "".join(f'{{"i": {i}}}\n' for i in range(9)))
+    world.write("notes.txt", f"the word is {word}\npassword: {other}\n")
+    world.write("t.py", "import sys\nassert '7' not in open(sys.argv[1]).read()\n")
+    world.commit()
+    env = {"HF_TOKEN": word, "DB_PASSWORD": option}
+    ran = world.rl(
+        *("shrink", "data.jsonl", "--bundle", "bundle", "--", sys.executable, "t.py"),
+        *("data.jsonl", word, "notes.txt", f"--word={option}"),
+        env=env,
+    )
+    assert "fails there too" in ran.stdout
+    assert not kept(world.project / "bundle", word, option, other)
+    assert "SECRET_2" in (world.project / "bundle" / "run.sh").read_text()
+
+
+def test_what_was_masked_stays_so_where_the_failure_needs_more_than_that(world: World) -> None:
+    secret = password()
+    world.write("data.jsonl", "".join(f'{{"i": {i}}}\n' for i in range(9)))
+    world.write("notes.txt", f"password: {secret}\n")
+    world.write(".git/elsewhere", "7")
+    read = "open('.git/elsewhere').read()"
+    world.write("t.py", f"import sys\nassert {read} not in open(sys.argv[1]).read()\n")
+    world.commit()
+    ran = world.rl(
+        *("shrink", "data.jsonl", "--bundle", "bundle", "--", sys.executable, "t.py"),
+        *("data.jsonl", "notes.txt"),
+    )
+    assert "bundle: does not fail there" in ran.stdout
+    assert not kept(world.project / "bundle", secret)

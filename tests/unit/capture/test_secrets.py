@@ -88,3 +88,14 @@ def test_what_looks_like_a_secret_is_one_whatever_its_name():
         assert secret not in hidden
     assert b"gpt2-medium-0123456789" in hidden
     assert pickle.loads(hidden).keys() == values.keys()
+
+
+def test_secrets_of_the_command_and_within_variables_are_hidden_under_any_name() -> None:
+    url, option, value = "Kx7quiet-lamp", "Zr4sober-fork", "Wq2brisk-oven"
+    words = ["t.py", f"--token={option}", "--password", value]
+    found = Secrets({"DB_URL": f"postgres://u:{url}@db/x"}, [], words)
+    found.look_at({"a": url, "b": [option, {"c": value}]})
+    data = found.hide(pickle.dumps([url, option, {"c": f"it is {value}"}]))
+    for secret in (url, option, value):
+        assert secret.encode() not in data
+    assert found.hide_texts(words)[0] == "t.py"

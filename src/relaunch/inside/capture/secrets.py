@@ -1,7 +1,8 @@
 """Keeps passwords and tokens out of a capture: where one stood, there is a word of equal length.
 
-Secrets are the values of variables of the environment that are redacted in the journal, strings
-in variables, attributes and dictionaries that are named like one, and what looks like one.
+Secrets are the values of variables of the environment that are redacted in the journal, passwords
+within others, those of the command, strings in variables, attributes and dictionaries that are
+named like one, and what looks like one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from relaunch.inside.secret_shapes import is_given, mask_text, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 _WORDS = (
@@ -36,14 +37,20 @@ _MOST_OF_TEXT = 100_000
 class Secrets:
     """The secrets of one process, and the words that stand for them."""
 
-    def __init__(self, environ: Mapping[str, str], names: Iterable[str]) -> None:
-        """Know the values of these variables of the environment."""
+    def __init__(
+        self, environ: Mapping[str, str], names: Iterable[str], words: Sequence[str] = ()
+    ) -> None:
+        """Know the values of these variables, and what is secret in others and in a command."""
         self._words: dict[str, str] = {}
         """Value to name."""
         for name in names:
             value = environ.get(name, "")
             if len(value) >= _LEAST_WITHIN:
                 self._words.setdefault(value, name)
+        for value in environ.values():
+            if value not in self._words:
+                self._look_in("", value)
+        self.look_at({"": [*words]})
         self.table: dict[str, str] = {}
         """The word that stands for a secret, to its name."""
 

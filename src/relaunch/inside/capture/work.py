@@ -79,7 +79,7 @@ class Work:
         self.budget = _LITTLE if isinstance(error, MemoryError) else place.budget
         self.room = self.budget
         self.memory = Memory(self.budget)
-        self.secrets = Secrets(place.environ, place.secrets)
+        self.secrets = Secrets(place.environ, place.secrets, sys.orig_argv)
         self.out_of_time = False
         self.near: dict[int, tuple[Any, Any]] = {}
 

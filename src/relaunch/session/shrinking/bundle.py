@@ -9,10 +9,10 @@ from functools import cached_property
 
 from relaunch.errors import UsageError
 from relaunch.inside.forks.noted import LIBRARY, OWN
-from relaunch.inside.secret_shapes import mask, spans
 from relaunch.session import facts
 from relaunch.session.growing.sized import filled
 from relaunch.session.masks import hidden_parts, mask_text, mask_words
+from relaunch.trial.redact import forms, redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,12 +60,16 @@ def check(cwd: str, name: str) -> None:
 class Bundle:
     """What goes into the folder."""
 
-    def __init__(self, project: Project, folder: str, noted: Noted | None) -> None:
-        """`noted` says which modules a Python program has."""
+    def __init__(
+        self, project: Project, folder: str, noted: Noted | None, env: Mapping[str, str]
+    ) -> None:
+        """`noted` says which modules a Python program has, `env` what is secret."""
         self._project = project
         self._top = project.home.project
         self.folder = folder
         self._noted = noted
+        self._known = facts.known_secrets(env, project.settings.record.redact)
+        self._secrets = forms([os.fsencode(text) for text in self._known])
         self.given: dict[str, str] = {}
         """Variables that stand for secrets of the command, with their values."""
         self.concealed: set[str] = set()
@@ -93,7 +97,10 @@ class Bundle:
         self._conceal()
         argv = filled(recipe, {}, paths).argv
         argv = tuple(self._word(word) for word in argv)
-        typed = [self._shell_word(*both) for both in zip(argv, mask_words(argv, {}), strict=True)]
+        typed = [
+            self._shell_word(*both)
+            for both in zip(argv, mask_words(argv, self._known), strict=True)
+        ]
         words = " ".join(typed)
         if self._noted is not None and os.path.basename(argv[0]).startswith("python"):
             words = " ".join(['"${PYTHON:-python3}"', *typed[1:]])
@@ -130,6 +137,11 @@ class Bundle:
             self._copy(source, inner)
         self._conceal()
 
+    def conceal(self) -> None:
+        """Have the files without what looks like a secret again: the failure needs more."""
+        self._is_concealing = True
+        self._conceal()
+
     def _conceal(self) -> None:
         """Mask what looks like a secret in the files that were copied, where they are texts."""
         if not self._is_concealing:
@@ -139,7 +151,7 @@ class Bundle:
             with open(path, "rb") as file:
                 data = file.read()
             with open(path, "wb") as file:
-                file.write(mask(data))
+                file.write(redact(data, self._secrets))
 
     def reveal(self, recipe: Recipe) -> None:
         """Have the files as they are: the failure needs what was masked."""
@@ -155,7 +167,7 @@ class Bundle:
             f"export {name}={_quoted(value)}\n" if value else f"# export {name}=  # a secret\n"
             for name, value in shown.items()
         )
-        title = mask_text(self._failure.title, {})
+        title = mask_text(self._failure.title, self._known)
         self._write("run.sh", _RUN.format(title=title, env=lines, command=self._command))
         self._write("README.md", self._readme(self._failure, shown))
 
@@ -169,7 +181,7 @@ class Bundle:
                 if os.path.getsize(path) <= _READ_BYTES:
                     with open(path, "rb") as file:
                         data = file.read()
-                    if b"\0" not in data and spans(data):
+                    if b"\0" not in data and redact(data, self._secrets) != data:
                         yield path
 
     def _inside(self, path: str) -> str:
@@ -216,7 +228,7 @@ class Bundle:
         found = {name: value for name, value in env.items() if name not in self.given}
         return {
             name: ""
-            if facts.matches(name.upper(), redact) or mask_text(value, {}) != value
+            if facts.matches(name.upper(), redact) or mask_text(value, self._known) != value
             else value
             for name, value in found.items()
         }
@@ -238,7 +250,7 @@ class Bundle:
         python = f"Python {self._python()} " if self._noted is not None else ""
         where = f"{host.sysname} {host.machine}"
         return _README.format(
-            title=mask_text(failure.title, {}), python=python, host=where, rest=rest
+            title=mask_text(failure.title, self._known), python=python, host=where, rest=rest
         )
 
     def _python(self) -> str:

@@ -337,10 +337,10 @@ class Shrink:
         if not request.bundle:
             return
         folder = os.path.join(request.recipe.cwd, request.bundle)
-        bundle = Bundle(self.project, folder, self.hunt.noted)
         recipe = with_parts(request.recipe, parts, request.changing)
         stdin = request.files[0] if request.stdin else ""
         env = self.results.env(parts) or recipe.env
+        bundle = Bundle(self.project, folder, self.hunt.noted, {**os.environ, **env})
         assert self.hunt.hunted is not None
         try:
             run = bundle.write(recipe, self.results.bundled, self.hunt.hunted, env, stdin)
@@ -353,17 +353,27 @@ class Shrink:
         secrets = forms(facts.secret_values({**os.environ, **env}, redact))
         scratch = os.path.join(self.book.path, SCRATCH)
         sending = Sending(self.hunt, scratch, secrets, bundle.put_inputs)
+
+        def fails() -> bool:
+            """Tell whether it does, with the files as they are where it needs what was masked."""
+            if sending.fails(run):
+                return True
+            if not bundle.concealed:
+                return False
+            bundle.reveal(recipe)
+            is_needed = sending.fails(run)
+            if not is_needed:
+                bundle.conceal()
+            return is_needed
+
         try:
-            self._is_bundle_good = sending.fails(run)
-            if not self._is_bundle_good and bundle.concealed:
-                bundle.reveal(recipe)
-                self._is_bundle_good = sending.fails(run)
+            self._is_bundle_good = fails()
             missing = {} if self._is_bundle_good or ENV in parts else sending.missing(run, env)
             if missing:
                 bundle.export({**env, **missing})
                 said = f"{request.bundle}/run.sh sets what it needs of yours: {', '.join(missing)}"
                 self.tell(Said(text=said))
-                self._is_bundle_good = sending.fails(run)
+                self._is_bundle_good = fails()
         finally:
             sending.close()
         if revealing := bundle.revealing():
