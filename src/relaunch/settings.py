@@ -36,7 +36,7 @@ _REDACT = (
     "*TOKEN", "*TOKEN_*", "KEY", "*_KEY", "*_KEYS", "*_KEY_*", "*APIKEY*", "*ACCESSKEY*",
     "*PRIVATEKEY*", "*SSHKEY*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "PASS",
     "*_PASS", "MYSQL_PWD", "*CREDENTIAL*", "*_CREDS", "*AUTH", "*AUTHORIZATION", "*AUTH_HEADER*",
-    "DOCKER_AUTH_CONFIG", "*BEARER*", "PAT", "*_PAT",
+    "DOCKER_AUTH_CONFIG", "*BEARER*", "*JWT", "PAT", "*_PAT",
 )  # fmt: skip
 
 

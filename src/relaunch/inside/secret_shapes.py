@@ -124,7 +124,8 @@ _NO_VALUES = frozenset(
     {"none", "null", "nil", "true", "false", "str", "bytes", "string", "int", "bool", "undefined",
      "required", "optional", "default", "empty", "hidden", "redacted", "masked", "example", "any",
      "changeme", "prompt", "stdin", "env", "self", "object", "dict", "list", "tuple", "function",
-     "not", "unset", "missing", "lambda", "return", "type", "basic", "bearer", "digest", "auto"}
+     "not", "unset", "missing", "lambda", "return", "type", "basic", "bearer", "digest", "auto",
+     "dummy", "fake", "placeholder"}
 )  # fmt: skip
 _FILES = (
     ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".txt", ".pem", ".key", ".crt",

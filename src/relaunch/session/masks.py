@@ -35,7 +35,12 @@ _GIVEN = {
     "redis-cli": ("-a",), "docker": ("-p",), "podman": ("-p",), "http": ("-a",),
 }  # fmt: skip
 """Options of programs that are named for something else, and take a secret."""
+_LOGIN = ("docker", "podman")
+"""Of these only `login` takes one: `-p` is a port elsewhere."""
 _JOINED = {"mysql": "-p", "mysqldump": "-p", "mysqladmin": "-p", "mariadb": "-p", "sshpass": "-p"}
+_PROGRAMS = {*_GIVEN, *_JOINED}
+_ENDS = ("ssh", "scp", "|", "||", "&&", "&", ";")
+"""Behind these an option is another program's."""
 
 
 def variables(values: Mapping[str, str]) -> dict[str, str]:
@@ -68,11 +73,12 @@ def mask_words(words: Sequence[str], secrets: Mapping[str, str]) -> list[str]:
     shown: list[str] = []
     before = program = ""
     for word in words:
-        if not program and "=" not in word:
-            program = os.path.basename(word)
+        if (base := os.path.basename(word)) in _PROGRAMS or base in _ENDS:
+            program = base  # also behind sudo, env, srun
         name, equals, value = word.partition("=")
         joined = _JOINED.get(program)
-        if before in _GIVEN.get(program, ()) and not word.startswith("-"):
+        takes = _GIVEN.get(program, ()) if program not in _LOGIN or "login" in words else ()
+        if before in takes and not word.startswith("-"):
             user, colon, _ = word.partition(":")
             hidden = _known(word[len(user) + 1 :] if colon else word, secrets)
             shown.append(f"{user}:{hidden}" if colon else hidden)
@@ -85,6 +91,7 @@ def mask_words(words: Sequence[str], secrets: Mapping[str, str]) -> list[str]:
         else:
             shown.append(mask_text(word, secrets))
         before = word
+        program = "" if word.endswith(";") else program
     return shown
 
 
@@ -105,7 +112,10 @@ def mask_text(text: str, secrets: Mapping[str, str]) -> str:
     """Hide secrets in a text: known ones, passwords of addresses, and what looks like one."""
     for secret, shown in secrets.items():
         text = text.replace(secret, shown)
-    return secret_shapes.mask_text(text)
+    text = secret_shapes.mask_text(text)
+    if " " in text and any(program in text for program in _PROGRAMS):  # for a shell
+        text = " ".join(mask_words(text.split(" "), secrets))
+    return text
 
 
 def mask_all(value: Any, secrets: Mapping[str, str]) -> Any:
