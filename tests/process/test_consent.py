@@ -275,3 +275,95 @@ def test_settings_behind_a_filter_of_mine_or_a_link_are_those_of_who_committed_t
     by_somebody(world)
     assert world.rl("--", "true").returncode == 2
     assert ran(world) == 0
+
+
+TAIL = "[record]\nmax_file = '1M'\n\n\n\n\n\n# end\n"
+
+
+def on_a_branch_of_somebody(world: World) -> None:
+    """Have them add the reset on `pr`, and the user change the end of the file on `main`."""
+    mine(world)
+    world.write("relaunch.toml", TAIL)
+    commit(world)
+    world.git("branch", "-M", "main")
+    world.git("checkout", "-q", "-b", "pr")
+    world.write("relaunch.toml", RESET + TAIL)
+    by_somebody(world)
+    world.git("checkout", "-q", "main")
+    world.write("relaunch.toml", TAIL.replace("end", "the end"))
+    commit(world)
+
+
+def merged(world: World) -> None:
+    world.git("merge", "-q", "--no-edit", "pr")
+
+
+def merged_and_edited(world: World) -> None:
+    world.git("merge", "-q", "--no-edit", "pr")
+    world.write("relaunch.toml", RESET + TAIL.replace("end", "an end"))
+    commit(world)
+
+
+def merging(world: World) -> None:
+    world.git("merge", "-q", "--no-commit", "pr")
+    world.git("branch", "-q", "-D", "pr")
+
+
+def checked_out(world: World) -> None:
+    world.git("checkout", "-q", "pr", "--", "relaunch.toml")
+
+
+def made_readable(world: World) -> None:
+    world.write("relaunch.toml", RESET + TAIL + "[broken")
+    by_somebody(world)
+    world.write("relaunch.toml", RESET + TAIL)
+    commit(world)
+
+
+def under_another_name(world: World) -> None:
+    world.git("rm", "-q", "relaunch.toml")
+    world.write("other.toml", RESET.replace("run", "tool.relaunch.run"))
+    (world.project / "pyproject.toml").symlink_to("other.toml")
+    by_somebody(world)
+    world.write("other.toml", RESET.replace("run", "tool.relaunch.run") + "# end\n")
+    commit(world)
+
+
+WAYS = (merged, merged_and_edited, merging, checked_out, made_readable, under_another_name)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reset_that_i_merged_or_checked_out_is_still_of_who_wrote_it(world: World, way):
+    on_a_branch_of_somebody(world)
+    way(world)
+    done = world.rl("--", "true")
+    assert (done.returncode, ran(world)) == (2, 0), done.stderr
+    assert "Eve <eve@example.org> wrote it (" in done.stderr
+
+
+def test_a_reset_of_mine_is_mine_after_a_merge_of_somebodys_changes(world: World):
+    mine(world)
+    world.write("relaunch.toml", TAIL)
+    commit(world)
+    world.git("checkout", "-q", "-b", "pr")
+    world.write("relaunch.toml", TAIL.replace("end", "the end"))
+    by_somebody(world)
+    world.git("checkout", "-q", "-")
+    world.write("relaunch.toml", RESET + TAIL)
+    commit(world)
+    world.git("merge", "-q", "--no-edit", "pr")
+    assert world.rl("--", "true").returncode == 0
+    assert ran(world) == 1
+
+
+def test_in_a_shallow_clone_the_last_commit_makes_no_command_mine(cloned):
+    cloned.write("relaunch.toml", RESET + "# mine\n")
+    commit(cloned)
+    shallow = cloned.root / "shallow"
+    cloned.git("clone", "-q", "--depth", "1", f"file://{cloned.project}", str(shallow))
+    done = cloned.rl("--", "true", cwd=shallow)
+    assert done.returncode == 2
+    assert f"not run: {SHOWN}: who wrote it is not in this clone: its history" in done.stderr
+    assert not (shallow / "ran").exists()
+    (shallow / "relaunch.toml").write_text(RESET.replace("echo", "printf"))
+    assert cloned.rl("--", "true", cwd=shallow).returncode == 0  # written here

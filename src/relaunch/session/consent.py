@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Command = str | tuple[str, ...]
 
 CONSENTS = "consents"
+_TIPS = ("--branches", "--remotes", "--tags", "MERGE_HEAD", "CHERRY_PICK_HEAD", "FETCH_HEAD")
+"""Where what no commit of this branch has may come from: a merge under way, a checkout."""
 _MOST_COMMITS = 500
 """So many changes of a settings file are looked at for the one that brought a command."""
 
@@ -146,37 +148,91 @@ def _somebody_else(file: str, commands: tuple[Command, ...]) -> str:
     folder, name = os.path.split(os.path.realpath(file))
     repo = Repository(top=folder, common="")
     try:
-        return _introduced_by(repo, name, commands)
+        return _introduced_by(repo, name, os.path.basename(file), commands)
     except RelaunchError as error:
         return f"git does not say who wrote that: {error.message}"
 
 
-def _introduced_by(repo: Repository, name: str, commands: tuple[Command, ...]) -> str:
+class Version(Record):
+    """A commit that changed the settings file."""
+
+    commit: str
+    parents: tuple[str, ...]
+    email: str
+    author: str
+    is_cut: bool
+    """What was before is not in this clone."""
+
+
+def _introduced_by(repo: Repository, name: str, kind: str, commands: tuple[Command, ...]) -> str:
     inside = repo.try_git("rev-parse", "--is-inside-work-tree")
     if inside.code and b"not a git repository" in inside.err:
         return ""
     if repo.try_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").code and not inside.code:
         return ""  # nothing is committed yet
-    out = repo.git(
-        "log", "--no-show-signature", f"--max-count={_MOST_COMMITS}", "--format=%H%x00%ae%x00%an",
-        "--", name,
-    )  # fmt: skip
-    rows = [line.split("\0") for line in out.decode("utf-8", "replace").splitlines()]
     wanted = _as_kept(commands)
-    brought: list[str] = []
-    for row, text in zip(rows, _versions(repo, name, [row[0] for row in rows]), strict=False):
-        found = _resets_in(text, name)
-        if found != wanted and not (found is None and not brought):
-            break
-        brought = row
-    if rows and not brought and not repo.is_changed(name):
-        brought = rows[0]  # git wrote it in another form than it keeps
-    if not brought:
-        return ""  # in no commit: it was written here
-    commit, email, author = brought
-    if email.lower() in _addresses(repo):
-        return ""
-    return f"{author} <{email}> wrote it ({commit[:7]})"
+    for tips in (("HEAD",), _TIPS):
+        rows = _log(repo, name, tips)
+        texts = _versions(repo, name, [row.commit for row in rows])
+        resets = {row.commit: _resets_in(text, kind) for row, text in zip(rows, texts, strict=True)}
+        found = brought_by(rows, resets, wanted)
+        if not found and tips == ("HEAD",) and rows and not repo.is_changed(name):
+            found = rows  # git wrote it in another form than it keeps
+        mine = _addresses(repo) if found else ()
+        for row in found:
+            if row.is_cut:
+                return f"who wrote it is not in this clone: its history begins at {row.commit[:7]}"
+            if row.email.lower() not in mine:
+                return f"{row.author} <{row.email}> wrote it ({row.commit[:7]})"
+        if found:
+            return ""
+    return ""  # in no commit: it was written here
+
+
+def brought_by(
+    rows: list[Version],
+    resets: dict[str, tuple[Command, ...] | None],
+    wanted: tuple[Command, ...],
+) -> list[Version]:
+    """Return the commits that could have brought the commands; pure.
+
+    A merge has brought nothing that one of its parents has. A version that cannot be read may have
+    had them, whoever made it readable later.
+    """
+    by_commit = {row.commit: row for row in rows}
+    to_see = [row.commit for row in rows if resets[row.commit] == wanted]
+    seen: set[str] = set()
+    found = []
+    while to_see:
+        commit = to_see.pop()
+        if commit in seen:
+            continue
+        seen.add(commit)
+        row = by_commit[commit]
+        before = [one for one in row.parents if resets.get(one, wanted) in (wanted, None)]
+        to_see += [one for one in before if one in by_commit]
+        is_cut = row.is_cut or any(one not in by_commit for one in before)
+        if is_cut or not before or resets[commit] is None:
+            found.append(row.but(is_cut=is_cut))
+    return found
+
+
+def _log(repo: Repository, name: str, tips: tuple[str, ...]) -> list[Version]:
+    """List the commits that changed a file; parents are those that changed it too."""
+    out = repo.git(
+        "log", "--no-show-signature", "--parents", f"--max-count={_MOST_COMMITS}",
+        "--format=%H%x00%P%x00%D%x00%ae%x00%an", "--ignore-missing", *tips, "--", name,
+    )  # fmt: skip
+    rows = []
+    for line in out.decode("utf-8", "replace").split("\n")[:-1]:
+        commit, parents, names, email, author = line.split("\0")
+        rows.append(
+            Version(
+                commit=commit, parents=tuple(parents.split()), email=email, author=author,
+                is_cut="grafted" in names.split(", "),
+            )
+        )  # fmt: skip
+    return rows
 
 
 def _addresses(repo: Repository) -> set[str]:
@@ -210,13 +266,13 @@ def _as_kept(commands: tuple[Command, ...]) -> tuple[Command, ...]:
     return tuple(kept(one) if isinstance(one, str) else tuple(map(kept, one)) for one in commands)
 
 
-def _resets_in(text: bytes, name: str) -> tuple[Command, ...] | None:
+def _resets_in(text: bytes, kind: str) -> tuple[Command, ...] | None:
     """Return the commands in a version of the file; None if it holds no settings, but a pointer."""
     from relaunch.settings import parse
 
-    table = ("tool", "relaunch") if name == "pyproject.toml" else ()
+    table = ("tool", "relaunch") if kind == "pyproject.toml" else ()
     try:
-        found = parse(text, name, table).get("run", {}).get("reset", ())
+        found = parse(text, kind, table).get("run", {}).get("reset", ())
     except (SettingsError, AttributeError):
         return None
     return _as_kept(tuple(one if isinstance(one, str) else tuple(one) for one in found))
