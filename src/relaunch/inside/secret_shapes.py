@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 REDACTED = "<redacted>"
 _MASK = REDACTED.encode()
 
-_IS_NAME = bytes(
-    0x77 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 0x20 for c in range(256)
-)
+_UPPER, _LOWER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz"
+_IS_NAME = (
+    b" " * 45 + b"w" + b" " * 2 + b"w" * 10 + b" " * 7 + b"w" * 26
+    + b" " * 4 + b"w" + b" " + b"w" * 26 + b" " * 133
+)  # fmt: skip
 """Letters, digits, `_` and `-` become `w`, all else a blank."""
 _LONG = b"w" * 16
 _RULE = b"-----"
@@ -31,6 +33,8 @@ _STEMS = (
 )  # fmt: skip
 _BEFORE, _AFTER = 80, 600
 """How far a name may reach back, and a value on."""
+_SHORT = 4096
+"""A text of this size is searched for all beginnings at once."""
 _HELD = 8192
 """So much of a secret that has not ended yet is waited for."""
 
@@ -163,6 +167,8 @@ def spans(data: bytes) -> list[tuple[int, int]]:
     names = data.translate(_IS_NAME)
     found: list[tuple[int, int]] = []
     at = names.find(_LONG)
+    if at >= 0 and len(data) < _SHORT and not _may_begin(data):
+        at = -1
     while at >= 0:
         end = names.find(b" ", at)
         end = len(data) if end < 0 else end
@@ -199,9 +205,8 @@ def has_anchor(text: bytes) -> bool:
     return False
 
 
-_BOUNDS = bytes(
-    c if chr(c).isascii() and (chr(c).isalnum() or chr(c) == "/") else 0x20 for c in range(256)
-)
+_BOUNDS = b" " * 47 + b"/0123456789" + b" " * 7 + _UPPER + b" " * 6 + _LOWER + b" " * 133
+"""Letters, digits and `/` stay, all else becomes a blank."""
 _bare_beginnings: dict[bytes, bytes] = {}
 
 
@@ -236,7 +241,10 @@ def _with_prefix(data: bytes, first: int, end: int) -> Iterator[tuple[int, int]]
 
 def _may_begin(word: bytes) -> bool:
     """Tell whether a known beginning is in a word, without the patterns and their import."""
-    return any(begin in word for begin in _PLAIN_BEGINNINGS)
+    for begin in _PLAIN_BEGINNINGS:  # noqa: SIM110 - a generator takes twice the time
+        if begin in word:
+            return True
+    return False
 
 
 def _beside(

@@ -6,10 +6,8 @@ import os
 
 from relaunch.errors import JournalError, RelaunchError
 from relaunch.inside.protocol import CAPTURE_SCHEMA
-from relaunch.journal.seal import is_private, seal
 from relaunch.journal.store import read_json, write_file, write_json
 from relaunch.record import Record
-from relaunch.session.capture_facts import are_facts, found_of
 from relaunch.textfile import read_text
 
 TYPE_CHECKING = False
@@ -85,6 +83,8 @@ def captures_of(trial: Trial, *, small: bool = False) -> list[Capture]:
     Those with code of the user go before a launcher's, that only noticed. `small` are those that
     were made smaller.
     """
+    from relaunch.session.capture_facts import are_facts, found_of
+
     folder = os.path.join(trial.path, SMALL if small else FOLDER)
     try:
         names = [name for name in os.listdir(folder) if not name.startswith(".")]
@@ -144,6 +144,8 @@ def seal_ours(trial: Trial, path: str, *, is_own: bool = True) -> None:
 
     What was made of a call that is only trusted is not our own.
     """
+    from relaunch.journal.seal import is_private, seal
+
     if is_private(path):
         try:
             seal(trial.path, path, is_own=is_own)

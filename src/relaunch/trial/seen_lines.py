@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _DIGITS = b"0123456789"
-_LINES = bytes(10 if c == 13 else c for c in range(256))
+_LINES = bytes.maketrans(b"\r", b"\n")
 """What goes back to the beginning of a line ends it."""
 _SMALL = 512
 """A block of this size is looked at in one."""

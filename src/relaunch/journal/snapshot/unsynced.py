@@ -14,7 +14,6 @@ import time
 from itertools import islice
 
 from relaunch.journal import to_disk
-from relaunch.journal.snapshot.loose import is_whole
 from relaunch.journal.snapshot.state import remove
 
 TYPE_CHECKING = False
@@ -50,6 +49,8 @@ class Mark:
 
     def has_broken(self) -> bool:
         """Tell whether git took a broken object for one that is stored, and only touched it."""
+        from relaunch.journal.snapshot.loose import is_whole
+
         touched = _since(self._repo.objects, self._since_ns, touched=True)
         found = list(islice(touched, _MOST_CHECKED + 1))
         if len(found) > _MOST_CHECKED:
@@ -97,6 +98,8 @@ def repair_after_cut(repo: Repository) -> None:
 
 def remove_broken(repo: Repository, *, since_ns: int = 0) -> list[str]:
     """Remove the loose objects that are not what their names say; returns those names."""
+    from relaunch.journal.snapshot.loose import is_whole
+
     gone = []
     for path in _since(repo.objects, since_ns):
         if not is_whole(path, sha256=repo.sha256):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 
-from relaunch.inside.as_installed import why_as_installed
 from relaunch.inside.layout import build_text, import_root, packages
 from relaunch.trial.place.interpreter import Interpreter as Interpreter
 from relaunch.trial.place.interpreter import find_start
@@ -86,6 +85,8 @@ def shadowed(start: Start, *, cwd: str, project: str) -> list[str]:
 
 def _is_led(start: Start, path: list[Entry], project: str) -> bool:
     """Tell whether our plugin, in that environment, has tests import the checkout anyway."""
+    from relaunch.inside.as_installed import why_as_installed
+
     if why_as_installed(start.env):
         return False
     ours = provider("relaunch", path)
