@@ -118,7 +118,7 @@ class Redactor:
         if stream in self._held:
             data = self._held.pop(stream)[1] + data
         line = self._line.get(stream, b"")
-        if self._is_harmless(line, data):
+        if self._seen.are_harmless(line + data if line else data):
             kept = self._beginning(data) if self._secrets else 0
             if kept:
                 self._held[stream] = (when, data[-kept:])
@@ -143,14 +143,6 @@ class Redactor:
         self._line[stream] = rest
         if said:
             self._sink(when, stream, said)
-
-    def _is_harmless(self, line: bytes, data: bytes) -> bool:
-        """Tell whether no secret is in the data, and none begins there or in the line before."""
-        if len(data) < _LINE:
-            return self._seen.are_harmless(line + data)
-        return self._seen.are_harmless(data) and (
-            not line or self._seen.are_harmless(line + data[:_ANCHOR])
-        )
 
     def _beginning(self, data: bytes) -> int:
         """Return how many bytes at the end may begin a known secret."""
@@ -188,5 +180,3 @@ class Redactor:
 
 _LINE = 400
 """So much of a line is known when its next block comes."""
-_ANCHOR = 32
-"""What shows that there is a secret is no longer than this."""

@@ -17,6 +17,7 @@ _LINES = bytes.maketrans(b"\r", b"\n")
 """What goes back to the beginning of a line ends it."""
 _SMALL = 512
 """A block of this size is looked at in one."""
+_PART = 1 << 17
 _LEAST = 4
 """So much of a known secret must be left without its digits."""
 _FEW = 16
@@ -51,12 +52,27 @@ class SeenLines:
             self._to_skip -= 1
             return False
         else:
-            new = set(_bare(data).split(b"\n"))
-            new -= self._harmless
+            new = self._new_in(data)
             known = not new or self._learn(new, len(data))
             self._in_vain = 0 if known else min(2 * self._in_vain + 2, _MOST_SKIPPED)
             self._to_skip = max(0, self._in_vain - 2)
         return known and not any(one in data for one in self._digits)
+
+    def _new_in(self, data: bytes) -> set[bytes]:
+        """Return the lines that are not known to be harmless; in parts, which stay in the cache."""
+        new: set[bytes] = set()
+        at = 0
+        while at < len(data):
+            end = len(data)
+            if end - at > _PART:
+                end = data.rfind(b"\n", at, at + _PART) + 1 or end
+            lines = _bare(data[at:end]).split(b"\n")
+            if len(lines) > 1 and lines[-2].startswith(lines[-1]):
+                del lines[-1]  # it is cut off by the end of the data, or empty
+            new.update(lines)
+            at = end
+        new -= self._harmless
+        return new
 
     def _learn(self, lines: set[bytes], size: int) -> bool:
         """Look at those that come again, and at all if they are few; tell whether all are harmless.
