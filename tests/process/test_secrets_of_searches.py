@@ -95,6 +95,15 @@ def test_the_page_of_stacks_at_a_limit_has_no_secret(world: World) -> None:
     assert not kept(world.journal, secret)
 
 
+def test_the_page_of_stacks_of_a_hang_has_no_secret(world: World) -> None:
+    secret = password()
+    hang = "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()"
+    world.rl("run", "--hang", "2", "--", sys.executable, "-c", hang, f"--token={secret}")
+    page = next((world.journal / "trials").glob("*/stacks.txt")).read_text()
+    assert "--token=<redacted>" in page
+    assert not kept(world.journal, secret)
+
+
 def test_what_watches_for_nan_notes_no_secret(world: World) -> None:
     secret = password()
     world.write("t.py", SHOW)

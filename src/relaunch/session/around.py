@@ -56,15 +56,20 @@ def companions_of(
     def say(text: str) -> None:
         tell(Prepared(text=text))
 
+    def clean(data: bytes) -> bytes:
+        from relaunch.trial.redact import redact
+
+        return redact(data, secrets)
+
     found: list[Companion] = []
     if recipe.limits.gpu_free:
         found.append(_small_gpu(recipe, folder, say))
     # First: a process that sees other mounts may not find its group any more.
     is_each_ranks = bool(recipe.ranks) and not recipe.threads
     if recipe.limits.memory_bytes is not None and not is_each_ranks:
-        found.append(_memory(recipe.limits, folder, roots, say, secrets))
+        found.append(_memory(recipe.limits, folder, roots, say, clean))
     if recipe.limits.pause_at_peak:
-        found.append(_at_peak(peak_bytes, folder, roots, say))
+        found.append(_at_peak(peak_bytes, folder, roots, say, clean))
     if recipe.watch and not recipe.ranks and not _asks_inside(recipe.limits):
         from relaunch.trial.place.memory.nearing import KernelWatch
 
@@ -72,7 +77,7 @@ def companions_of(
     if recipe.limits.disks:
         found.append(_small_disks(recipe, folder, say, tell))
     if recipe.limits.hang_s is not None:
-        found.append(_hang(recipe.limits, folder, roots, say))
+        found.append(_hang(recipe.limits, folder, roots, say, clean))
     if recipe.ranks:
         from relaunch.trial.launch.node import RanksTold
 
@@ -138,35 +143,41 @@ def _memory(
     folder: str,
     roots: Sequence[str],
     say: Callable[[str], object],
-    secrets: Sequence[bytes],
+    clean: Callable[[bytes], bytes],
 ) -> Companion:
     if limits.memory_by == "data":
         from relaunch.trial.place.memory.data import DataLimit
 
         return DataLimit(limits, say=say)
     from relaunch.trial.place.memory.limit import MemoryLimit
-    from relaunch.trial.redact import redact
-
-    def clean(data: bytes) -> bytes:
-        return redact(data, secrets)
 
     return MemoryLimit(limits, folder=folder, roots=roots, say=say, clean=clean)
 
 
 def _hang(
-    limits: Limits, folder: str, roots: Sequence[str], say: Callable[[str], object]
+    limits: Limits,
+    folder: str,
+    roots: Sequence[str],
+    say: Callable[[str], object],
+    clean: Callable[[bytes], bytes],
 ) -> Companion:
     from relaunch.trial.hang.beside import HangWatch
 
     assert limits.hang_s is not None
-    return HangWatch(limits.hang_s, limits.on_hang, folder=folder, roots=roots, say=say)
+    return HangWatch(
+        limits.hang_s, limits.on_hang, folder=folder, roots=roots, say=say, clean=clean
+    )
 
 
 def _at_peak(
-    peak_bytes: int, folder: str, roots: Sequence[str], say: Callable[[str], object]
+    peak_bytes: int,
+    folder: str,
+    roots: Sequence[str],
+    say: Callable[[str], object],
+    clean: Callable[[bytes], bytes],
 ) -> Companion:
     if not peak_bytes:
         raise UsageError("the peak of this command is not known yet", hint="rl --watch -- CMD")
     from relaunch.trial.place.memory.peak import PeakPause
 
-    return PeakPause(peak_bytes, folder=folder, roots=roots, say=say)
+    return PeakPause(peak_bytes, folder=folder, roots=roots, say=say, clean=clean)

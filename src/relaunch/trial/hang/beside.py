@@ -43,13 +43,15 @@ class HangWatch(Companion):
         folder: str,
         roots: Sequence[str],
         say: Callable[[str], object],
+        clean: Callable[[bytes], bytes] = bytes,
     ) -> None:
-        """Nothing is begun yet; stacks go to `folder`, which may be empty."""
+        """Nothing is begun yet; stacks go to `folder`, which may be empty, `clean`."""
         self._silence_s = silence_s
         self._act = act
         self._folder = folder
         self._roots = roots
         self._say = say
+        self._clean = clean
         self._helper: Helper | None = None
         self._debugger: Debugger | None = None
         self._heard = b""
@@ -72,6 +74,7 @@ class HangWatch(Companion):
             act=self._act,
             roots=self._roots,
             stacks=os.path.join(self._folder, STACKS) if self._folder else "",
+            clean=self._clean,
         )
         watcher = Watcher(task, self._last_output, self._debugger)
         self._helper = Helper(watcher.run)

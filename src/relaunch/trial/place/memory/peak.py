@@ -24,11 +24,17 @@ class PeakPause(MemoryLimit):
     """A limit that is no limit: it only pauses, near a peak that was seen before."""
 
     def __init__(
-        self, peak_bytes: int, *, folder: str, roots: Sequence[str], say: Callable[[str], object]
+        self,
+        peak_bytes: int,
+        *,
+        folder: str,
+        roots: Sequence[str],
+        say: Callable[[str], object],
+        clean: Callable[[bytes], bytes],
     ) -> None:
         """Take the peak as a watched run tells it."""
         limits = Limits(memory_bytes=int(peak_bytes * _NEAR), at_limit=PAUSE)
-        super().__init__(limits, folder=folder, roots=roots, say=say)
+        super().__init__(limits, folder=folder, roots=roots, say=say, clean=clean)
         self._peak_bytes = peak_bytes
 
     def _climb(self) -> str:
