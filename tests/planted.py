@@ -114,5 +114,11 @@ NAMED = (
     "X-Api-Key: {}",
     "os.environ['ACCESS_KEY'] = '{}'",
     "password: >-\n  {}\n",
+    "\x1b[1mpassword\x1b[0m=\x1b[32m'{}'\x1b[39m",
+    "'api_key'\x1b[1m:\x1b[0m \x1b[38;5;214m{}\x1b[0m",
+    "\u2502 api_key \u2502 {} \u2502",
+    "| password | {} |",
+    "next=https%3A%2F%2Fx.local%2F%3Ftoken%3D{}",
+    '{{"name": "DB_PASSWORD", "value": "{}"}}',
 )
 """Lines in which a password stands beside what says so."""

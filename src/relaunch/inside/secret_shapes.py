@@ -77,19 +77,24 @@ _BEGINNINGS = rb"""(?:
     |do[opr]_v1_|key-[0-9a-f]{4}|sq0|EAAA|shp(?:at|ca|pa|ss)_|hv[sbr]\.|lin_api_|PMAK-|r8_|gsk_|xai-|nvapi-|wandb_v
     |ATATT3|glsa_|figd_|LTAI|AGE-SECRET|tskey-|dp\.|eyJ
 )"""
+_GAP = rb"(?:\x1b\[[0-9;]*m|[ \t]){0,8}"
+"""Blanks and colours."""
 _VALUE = rb"""
     (?:
-        \\{0,4}["']?\]?[ \t]{0,8}
-        (?: (?:=>|:=|:|=)(?:[ \t]*(?:str|bytes|SecretStr|Optional\[str\]|str[ ]\|[ ]None)[ \t]*=)?
+        \\{0,4}["'],[ \t]*\\{0,4}["']value\\{0,4}["']:[ \t]*
+      | \\{0,4}["']?\]?GAP
+        (?: (?:=>|:=|:|=|%3D)
+            (?:[ \t]*(?:str|bytes|SecretStr|Optional\[str\]|str[ ]\|[ ]None)[ \t]*=)?
           | >
         )
-        [ \t]{0,8}(?:[|>][+-]?[ \t]*\r?\n[ \t]+)?
+        GAP(?:[|>][+-]?[ \t]*\r?\n[ \t]+)?
+      | (?P<cell>[ \t]*(?:\||\xe2\x94[\x82\x83])[ \t]*)
       | (?P<apart>[ \t]{1,8})
       | (?P<listed>["'],[ \t]*(?=["']))
     )
     (?:[bru]{0,2}(?P<quote>\\{0,4}["'])(?P<quoted>[^"'\r\n]{1,500}?)(?:\\{0,4}["']|(?=[\r\n])|\Z)
-      |(?P<bare>(?:(?!\\[nrt"']|[,;&][ \t]*[\w.-]+["']?[ \t]*[=:])[^\s"'`<>])+))
-"""
+      |(?P<bare>(?:(?!\\[nrt"']|[,;&][ \t]*[\w.-]+["']?[ \t]*[=:])[^\s"'`<>\x1b])+))
+""".replace(b"GAP", _GAP)
 _SCHEME = rb"(?:bearer|basic|token|digest|apikey|negotiate)[ \t]+"
 _KEY_BLOCK = rb"""-----BEGIN[ ][A-Z0-9 ]{0,30}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
     (?:[A-Za-z0-9+/=\s:,.()_-]|\\[nr])*?
@@ -270,7 +275,8 @@ def _beside(
         at = low.find(stem, max(at + 1, done))
 
 
-_MAY_FOLLOW = frozenset(bytes([c]) for c in b"=:\"'\\] \t>")
+_MAY_FOLLOW = frozenset(bytes([c]) for c in b"=:\"'\\] \t>\x1b%")
+_SIGNS = (b"=", b":", b">", b"%3D", b"|", b"\xe2\x94\x82", b"\xe2\x94\x83")
 
 
 def _in_address(data: bytes, low: bytes, at: int) -> Iterator[tuple[int, int]]:
@@ -319,6 +325,8 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
     if data[end : end + 1] == b">" and data[first - 1 : first] not in (b"<", b""):
         return  # no `<password>`
     name = data[first:end].decode("latin-1")
+    if b"\x1b[" in data[max(0, first - 16) : first]:  # behind a colour: `1mpassword`
+        name = name.lstrip("0123456789").removeprefix("m")
     strength = _strengths.get(name)
     if strength is None:
         if len(_strengths) > _MOST_NAMES:
@@ -326,9 +334,9 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
         strength = _strengths[name] = strength_of(name)
     if not strength:
         return
-    follows = data[end : end + 12]
+    follows = data[end : end + 24]
     is_option = name.startswith("--") or data[first - 1 : first] == b"-"
-    has_sign = b"=" in follows or b":" in follows or b">" in follows
+    has_sign = any(sign in follows for sign in _SIGNS)
     is_netrc = stem == b"pass" and b"login" in low[max(0, first - _BEFORE) : first]
     if not (has_sign or is_option or is_netrc or stem == b"bearer"):
         return
@@ -355,6 +363,8 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
         return
     if found["listed"] and not is_option:
         return
+    if found["cell"] and not _is_mixed(value.decode("latin-1")):
+        return
     if group == "bare":
         value = value.rstrip(b",;:)}]")
     text = value.decode("latin-1")
@@ -372,7 +382,7 @@ def _is_literal(text: str, separator: bytes, data: bytes, end: int, is_option: b
     )
     if b":" in separator:
         after = data[end : end + 1]
-        if after not in (b"", b"\r", b"\n", b",", b"}", b'"', b"'", b"\\", b";", b"<"):
+        if after not in (b"", b"\r", b"\n", b",", b"}", b'"', b"'", b"\\", b";", b"<", b"\x1b"):
             return not plain and _is_mixed(text)
         return b"(" not in text.encode("latin-1") and not (plain and "." in text)
     if data[end : end + 1] in (b"(", b"["):
@@ -558,7 +568,11 @@ class _Rules:
         names = rb"(?:pass|pwd|secret|token|key|auth|credential|bearer|cookie)[\w-]{0,40}"
         self.open_value = compiled(
             names
-            + rb"(?:\\{0,4}[\"']?\]?[ \t]{0,8}(?:=>|:=|[:=>])[ \t]{0,8}|[ \t]{1,8})(?:"
+            + rb"(?:\\{0,4}[\"']?\]?"
+            + _GAP
+            + rb"(?:=>|:=|[:=>])"
+            + _GAP
+            + rb"|[ \t]{1,8})(?:"
             + _SCHEME
             + rb")?((?:\\{0,4}[\"'][^\"']{0,500}|[^\s\"']*))\Z",
             re.IGNORECASE,

@@ -74,3 +74,8 @@ def test_the_pair_that_is_meant_when_none_is_named() -> None:
     assert default_pair(["base", "x", "y"], "y") == ("base", "y")
     assert default_pair(["base", "x"], "base") == ("base", "x")
     assert default_pair(["base", "x", "y"], "base") is None
+
+
+def test_a_secret_that_differs_is_not_shown() -> None:
+    told = tell_apart([{"a": b"db.password=Kx7quiet-lamp"}], [{"a": b"db.password=Zr4sober-fork"}])
+    assert told == ["only a differs: db.password=<redacted> | <redacted>"]

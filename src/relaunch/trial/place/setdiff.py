@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from difflib import SequenceMatcher, unified_diff
 
+from relaunch.inside.secret_shapes import mask_text
 from relaunch.record import Record
 from relaunch.trial.place.sets import BASE, targets_for
 
@@ -151,7 +152,7 @@ def _paired(a: list[str], b: list[str], left: set[str], right: set[str]) -> Iter
         for at in range(max(len(mine), len(theirs))):
             one = mine[at] if at < len(mine) else ""
             other = theirs[at] if at < len(theirs) else ""
-            yield _side_by_side(one, other)
+            yield _side_by_side(mask_text(one), mask_text(other))
 
 
 def _side_by_side(one: str, other: str) -> str:
