@@ -195,8 +195,10 @@ def has_anchor(text: bytes) -> bool:
     low = text.lower().replace(b"tokens", b"t_s").replace(b"tokeni", b"t_i")  # no secrets
     if any(stem in low for stem in _STEMS) or b"curl " in low or b"-----BEGIN" in text:
         return True
+    if b"//" in text:  # `1//0...`
+        return True
     if not _bare_beginnings:
-        for one in _PLAIN_BEGINNINGS:
+        for one in (one for one in _PLAIN_BEGINNINGS if b"/" not in one):
             bare = one.translate(None, b"0123456789")
             # Before most there is no letter and no digit.
             _bare_beginnings[bare] = (b"" if one[:1] in b":k" else b" ") + bare.translate(_BOUNDS)
@@ -210,7 +212,7 @@ def has_anchor(text: bytes) -> bool:
     return False
 
 
-_BOUNDS = b" " * 47 + b"/0123456789" + b" " * 7 + _UPPER + b" " * 6 + _LOWER + b" " * 133
+_BOUNDS = b" " * 48 + b"0123456789" + b" " * 7 + _UPPER + b" " * 6 + _LOWER + b" " * 133
 """Letters, digits and `/` stay, all else becomes a blank."""
 _bare_beginnings: dict[bytes, bytes] = {}
 
@@ -565,7 +567,7 @@ class _Rules:
             rb"\s(?:-u[ \t]?|--(?:proxy-)?user(?:[ \t]+|=))[\"']?[^\s:\"']+:([^\s\"']+)"
         )
         self.open_block = compiled(rb"-----BEGIN[ ][A-Z0-9 ]{0,30}(?:PRIVATE|P)")
-        names = rb"(?:pass|pwd|secret|token|key|auth|credential|bearer|cookie)[\w-]{0,40}"
+        names = rb"(?:pass|pwd|secret|token(?![si])|key|auth|credential|bearer|cookie)[\w-]{0,40}"
         self.open_value = compiled(
             names
             + rb"(?:\\{0,4}[\"']?\]?"

@@ -61,6 +61,12 @@ def test_a_known_secret_is_found_with_and_without_letters():
     assert seen.are_harmless(log(0, 30))
 
 
+def test_a_token_that_is_a_part_of_a_path_is_no_harmless_word():
+    for token in tokens().values():
+        line = f"saved /x/{token} now\n".encode()
+        assert not SeenLines(()).are_harmless(line * 20)
+
+
 @given(st.lists(st.sampled_from(PLANTED), min_size=1, max_size=3), st.integers(0, 2**32))
 def test_what_has_nothing_that_a_secret_begins_with_has_none(planted, seed):
     """Pieces of secrets, put together anew, so that many only nearly have one."""
