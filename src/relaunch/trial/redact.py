@@ -107,8 +107,9 @@ class Redactor:
         self._seen = SeenLines(secrets)
         self._in_lines = tuple(one for one in secrets if b"\n" in one)
         self._longest = max(map(len, secrets), default=1)
-        self._triples: set[bytes] = set()
-        """What three bytes a known secret has anywhere, and the one or two that it begins with."""
+        self._begun: set[bytes] = set()
+        self._inside: set[bytes] = set()
+        """One or two bytes that a known secret begins with, and three that it has anywhere."""
         self._held: dict[int, tuple[float, bytes]] = {}
         self._line: dict[int, bytes] = {}
         """What was handed on of a line that goes on: a name may stand there, its value comes."""
@@ -146,12 +147,15 @@ class Redactor:
 
     def _beginning(self, data: bytes) -> int:
         """Return how many bytes at the end may begin a known secret."""
-        if not self._triples:
+        if not self._begun:
             for one in self._secrets:
-                self._triples |= {one[:1], one[:2]}
-                self._triples.update(one[at : at + 3] for at in range(len(one) - 2))
-        if not self._triples.isdisjoint((data[-1:], data[-2:], data[-3:])):
+                self._begun.update(one[:size] for size in (1, 2) if len(one) > size)
+                self._inside.update(one[at : at + 3] for at in range(len(one) - 3))
+        if data[-3:] in self._inside:
             return self._longest_beginning(data)
+        for size in (2, 1):
+            if data[-size:] in self._begun:
+                return len(data[-size:])
         return 0
 
     def _longest_beginning(self, data: bytes) -> int:

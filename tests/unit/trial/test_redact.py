@@ -49,3 +49,19 @@ def test_lines_and_terminal_forms_of_a_long_secret():
 def test_texts_anywhere_in_plain_data():
     value = {"a hunter2-hunter2": [1, None, "x ababab-x y"]}
     assert redact_all(value, SECRETS) == {"a <redacted>": [1, None, "x <redacted> y"]}
+
+
+@given(
+    st.lists(st.sampled_from([*SECRETS, b"a", b"ab", b"aba", b"hunter2-hunter", b"\n"]), max_size=9)
+)
+def test_what_may_be_the_beginning_of_a_secret_waits_and_nothing_more(words):
+    text = b"".join(words)
+    got: list[bytes] = []
+    redactor = Redactor(lambda _when, _stream, data: got.append(data), SECRETS)
+    redactor.chunk(0.0, 1, text)
+    shown = text
+    for secret in sorted(SECRETS, key=len, reverse=True):
+        shown = shown.replace(secret, REDACTED)
+    sizes = range(max(map(len, SECRETS)))
+    begun = [n for n in sizes if n and any(one[:n] == shown[-n:] != one for one in SECRETS)]
+    assert b"".join(got) == shown[: len(shown) - max(begun, default=0)]
