@@ -187,3 +187,33 @@ def test_what_was_masked_stays_so_where_the_failure_needs_more_than_that(world: 
     )
     assert "bundle: does not fail there" in ran.stdout
     assert not kept(world.project / "bundle", secret)
+
+
+def test_what_the_programs_of_a_killed_search_wrote_is_masked_by_the_next_search(
+    world: World,
+) -> None:
+    known, given = password(), password()
+    ready, never = world.root / "tmp" / "ready", world.root / "tmp" / "never"
+    os.mkfifo(ready)
+    os.mkfifo(never)
+    child = f"import os; raise ValueError(os.environ['HF_TOKEN'] + ' password={known}')"
+    world.write("child.py", child)
+    world.write(
+        "t.py",
+        f"import subprocess, sys\nsubprocess.run([sys.executable, 'child.py'])\n"
+        f"open({str(ready)!r}, 'w').close()\nopen({str(never)!r}).close()\n",
+    )
+    running = world.start(
+        ["rl", "repeat", "2", "--", sys.executable, "t.py", f"--token={given}"],
+        env={"HF_TOKEN": given},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    open(ready).close()
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    (world.project / "child.py").unlink()
+    search = world.journal / "searches" / "1"
+    assert kept(search, known, given)
+    world.rl("repeat", "1", "--", "true", env={"HF_TOKEN": given})
+    assert not kept(search, known, given)

@@ -137,7 +137,7 @@ class Search:
     def reopen(self) -> None:
         """Let it be open again."""
         self._spent_s = float((self.end or {}).get("seconds", 0.0))
-        for name in ("end.json", "answer.json"):
+        for name in ("end.json", "answer.json", "masked"):
             try:
                 os.unlink(os.path.join(self.path, name))
             except FileNotFoundError:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _TYPED = "exact.json"
 """Where older versions kept the words of a command as they were typed."""
+_NOTES = (".modules", ".spec")
+"""What a killed search left of the commands of its programs; nobody reads it any more."""
 _HELD = ("builds", "rows", "checkouts")
 """Of searches: what belongs to programs of the user."""
 
@@ -76,6 +78,18 @@ def sweep_secrets(
     if found and not dry_run:
         delete(index_path(journal))  # it has words of them; it is made anew
     return found
+
+
+def sweep_killed_searches(home: str, redact: Sequence[str]) -> None:
+    """Mask once what searches left that were killed: what they tried was not read any more."""
+    for number in searches.numbers(home):
+        search = searches.Search(os.path.join(home, "searches", str(number)), {})
+        done = os.path.join(search.path, "masked")
+        has_ended = os.path.exists(os.path.join(search.path, "end.json"))
+        if not has_ended and not os.path.exists(done) and not search.is_held:
+            sweep_killed(search.path, redact)
+            with open(done, "xb"):
+                pass
 
 
 def sweep_killed(path: str, redact: Sequence[str]) -> None:
@@ -131,8 +145,10 @@ class _Sweep:
                 before, data = os.fstat(file.fileno()), file.read()
         except OSError:
             return
-        if name == _TYPED:
-            self._count += 1
+        if name == _TYPED or name.endswith(_NOTES):
+            self._count += name == _TYPED
+            if name != _TYPED:
+                self._masked(data)  # which counts them
             if not self._dry_run:
                 os.unlink(path)
             return

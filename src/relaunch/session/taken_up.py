@@ -7,6 +7,7 @@ import os
 from relaunch.journal import searches
 from relaunch.session import facts
 from relaunch.session.masks import mask_all
+from relaunch.session.sweep_secrets import sweep_killed_searches
 from relaunch.trial.redact import forms, redact_all
 
 TYPE_CHECKING = False
@@ -33,6 +34,7 @@ def take_up(
         from relaunch.trial.place.environment import sweep
 
         sweep(parent)
+    sweep_killed_searches(journal, project.settings.record.redact)
     known = {**facts.known_secrets(os.environ, project.settings.record.redact), **(given or {})}
     secrets = forms([os.fsencode(one) for one in known])
 
