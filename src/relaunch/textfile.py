@@ -42,14 +42,16 @@ def make_own_folder(path: str) -> None:
     os.makedirs(path, mode=0o700, exist_ok=True)
     if os.path.basename(path) != IN_TREE:
         return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         fd = os.open(os.path.join(path, ".gitignore"), flags, 0o600)
     except OSError:
-        return  # it is there, or nothing can be written
+        return  # nothing can be written
     try:
-        os.write(fd, b"*\n")
-        os.chmod(path, 0o700)  # it may have been made by hand
+        if not os.fstat(fd).st_size:  # new, or emptied by a power cut
+            os.write(fd, b"*\n")
+        if os.stat(path).st_mode & 0o077:  # made by hand
+            os.chmod(path, 0o700)
     except OSError:
         pass  # then it is as readable as the person made it
     finally:

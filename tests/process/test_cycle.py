@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from relaunch.textfile import make_own_folder
+
 FAILING = """\
 import sys
 loss = float("nan")
@@ -216,6 +218,17 @@ def test_an_older_journal_in_the_tree_is_kept_from_git_at_the_next_trial(world, 
     (folder / ".relaunch" / ".gitignore").unlink()
     world.rl("--", "true", cwd=folder)
     assert (folder / ".relaunch" / ".gitignore").read_text() == "*\n"
+
+
+def test_an_emptied_list_is_written_again_and_a_persons_own_one_stays(tmp_path):
+    folder = tmp_path / ".relaunch"
+    folder.mkdir(mode=0o755)
+    for before, after in (("", "*\n"), ("!keep\n", "!keep\n")):
+        (folder / ".gitignore").write_text(before)
+        folder.chmod(0o755)
+        make_own_folder(str(folder))
+        assert (folder / ".gitignore").read_text() == after
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_in_a_worktree_the_journal_is_shared_and_the_last_command_is_its_own(train, tmp_path):
