@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MIB = 1 << 20
+_MOST_BYTES = 16 * MIB
+"""Of a settings file: a clone can hold a link to `/dev/zero`."""
 _FORM = 1  # of the parsed copy; raise it when a key or a default changes its meaning
 _SETTLED_NS = 50_000_000  # a file younger than this may change again without a new time stamp
 _ENV = (
@@ -186,7 +188,7 @@ class _Source:
         """Return all of it."""
         if self._raw is None:
             try:
-                self._raw = read_open(self.fd)
+                self._raw = read_open(self.fd, most=_MOST_BYTES)
             except OSError as error:
                 if not self.table:
                     raise _unreadable(self.path, error) from None

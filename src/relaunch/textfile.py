@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from errno import EFBIG, EINVAL
+from stat import S_ISREG
 
 _PIECE = 1 << 16
 IN_TREE = ".relaunch"
@@ -18,12 +20,25 @@ def read_text(path: str, errors: str = "surrogateescape") -> str:
         os.close(fd)
 
 
-def read_open(fd: int) -> bytes:
-    """Return the rest of an open file."""
+def read_open(fd: int, *, most: int = 0) -> bytes:
+    """Return the rest of an open file; an OSError where that is more than `most` bytes."""
     data = b""
     while piece := os.read(fd, _PIECE):
         data += piece
+        if 0 < most < len(data):
+            raise OSError(EFBIG, os.strerror(EFBIG))
     return data
+
+
+def read_start(path: str) -> str:
+    """Return what a file begins with, whoever made it: a pipe or a device holds nobody up."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        if not S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(EINVAL, "not a regular file", path)
+        return os.read(fd, _PIECE).decode("utf-8", "surrogateescape")
+    finally:
+        os.close(fd)
 
 
 def read_if_there(path: str) -> str:

@@ -147,6 +147,38 @@ def test_settings_of_another_user_that_are_a_pipe_do_not_hold_anything_up(
         assert world.rl("--", "true").returncode == 0
 
 
+PIPES = {
+    "a pipe": "mkfifo .git",
+    "a device": "ln -s /dev/zero .git",
+    "a pipe in a repository": "git init -q; mkfifo .git/commondir",
+}
+
+
+@pytest.mark.parametrize("plant", PIPES.values(), ids=PIPES)
+def test_a_repository_of_another_user_that_is_none_does_not_hold_anything_up(
+    world: World, attacker: Person, plant: str
+):
+    shared = attacker.world.root / "shared"
+    (shared / "mine").mkdir(parents=True)
+    shared.chmod(0o777)
+    as_attacker(attacker, shared, plant)
+    done = subprocess.run(
+        [sys.executable, "-m", "relaunch", "--", "true"], cwd=shared / "mine", env=world.env,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_settings_that_never_end_are_refused_in_one_line(world: World):
+    (world.project / "relaunch.toml").symlink_to("/dev/zero")
+    done = world.rl("--", "true")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "rl: relaunch.toml cannot be read: File too large\n"
+    (world.project / "relaunch.toml").unlink()
+    (world.project / "relaunch.toml").symlink_to("/dev/null")
+    assert world.rl("--", "true").returncode == 0
+
+
 def test_a_link_of_another_user_to_what_is_mine_is_not_followed(world: World, attacker: Person):
     world.rl("--", "echo", "mine")
     os.rename(world.project / ".git", world.root / "git")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from relaunch.record import Record
-from relaunch.textfile import IN_TREE, read_text
+from relaunch.textfile import IN_TREE, read_start
 from relaunch.trust import foreign, state_folder
 
 _SHARED = 0o1002  # sticky, and writable by everybody
@@ -125,7 +125,7 @@ def _git_dir(dot_git: str) -> str:
         found = dot_git
     else:
         try:
-            text = read_text(dot_git)
+            text = read_start(dot_git)
         except OSError:
             return ""
         if not text.startswith("gitdir:"):
@@ -136,7 +136,7 @@ def _git_dir(dot_git: str) -> str:
 
 def _common_dir(git_dir: str) -> str:
     try:
-        shared = read_text(os.path.join(git_dir, "commondir")).strip()
+        shared = read_start(os.path.join(git_dir, "commondir")).partition("\0")[0].strip()
         return os.path.normpath(os.path.join(git_dir, shared))
     except OSError:
         return git_dir
