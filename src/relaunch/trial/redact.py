@@ -57,7 +57,9 @@ def _coded(value: bytes) -> set[bytes]:
         }
         plain |= {repr(text)[1:-1], ascii(text)[1:-1]}
         plain |= {text.replace("'", "'\"'\"'"), text.replace("'", "'\\''")}
-        plain |= {text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+        page = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        plain |= {page, page.replace('"', "&quot;").replace("'", "&#x27;")}
+        plain |= {dumps(dumps(text)[1:-1])[1:-1], repr(repr(text))[2:-2]}  # in another one
         found |= {one.encode("utf-8", "surrogateescape") for one in plain}
     return found
 

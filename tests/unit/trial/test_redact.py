@@ -1,9 +1,12 @@
 """Redaction holds however the output is cut, and loses no other byte."""
 
+import html
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaunch.trial.redact import REDACTED, Redactor, forms, redact_all
+from relaunch.trial.redact import REDACTED, Redactor, forms, redact, redact_all
 
 SECRETS = (b"hunter2-hunter2", b"ababab-x", b"abab-key")
 
@@ -44,6 +47,13 @@ def test_lines_and_terminal_forms_of_a_long_secret():
     assert b"first line of sixteen\r\nx" in found
     assert b"first line of sixteen" in found
     assert b"x" not in found
+
+
+def test_a_secret_is_known_in_a_page_and_in_a_text_within_a_text():
+    secret = 'it\'s "so" & so'
+    found = forms((secret.encode(),))
+    for shown in (html.escape(secret), json.dumps(json.dumps(secret)), repr(repr(secret))):
+        assert b"so" not in redact(shown.encode(), found)
 
 
 def test_texts_anywhere_in_plain_data():
