@@ -72,12 +72,13 @@ def test_a_node_that_is_lost_is_named_and_the_others_are_shown(
         cluster.bring_back(lost)
 
 
-_ASKED = """\
-import os, sys
-if "--here" in sys.orig_argv and os.environ.get("SLURMD_NODENAME") == os.environ["LOST"]:
-    open(os.environ["MET"], "w").close()
-    open(os.environ["MET"] + ".fifo").close()
+_WAIT = """\
+#!/bin/sh
+[ "$SLURMD_NODENAME" = "$LOST" ] || exit 0
+: > "$MET"
+cat "$MET.fifo"
 """
+"""Slurm runs it on each node before the step that asks: the lost one never gets to answer."""
 
 
 def test_a_node_that_is_lost_while_it_is_asked_is_named_and_nobody_is_left_there(
@@ -86,10 +87,11 @@ def test_a_node_that_is_lost_while_it_is_asked_is_named_and_nobody_is_left_there
     world, job = stuck
     first = json.loads(world.rl("stacks", "--slurm", "--json").stdout)["processes"]
     lost = sorted({one["node"] for one in first})[-1]
-    world.write("../waits/sitecustomize.py", _ASKED)
+    prolog = world.write("../wait.sh", _WAIT)
+    prolog.chmod(0o755)
     met = world.root / "met"
     os.mkfifo(f"{met}.fifo")
-    env = {"PYTHONPATH": str(world.root / "waits"), "LOST": lost, "MET": str(met)}
+    env = {"SLURM_TASK_PROLOG": str(prolog), "LOST": lost, "MET": str(met)}
     asking = world.start(["rl", "stacks", "--slurm", "--timeout", "1"], env=env)
     cluster.until(met.exists)
     asked = [step.split()[1] for step in cluster.steps(job) if "trials" not in step]

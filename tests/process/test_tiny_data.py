@@ -9,6 +9,7 @@ import json
 import lzma
 import os
 import resource
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -301,11 +302,18 @@ def test_a_name_that_lies_is_told_of(world: World):
     assert told["notes"][0] == "big.csv holds parquet, whatever its name says"
 
 
+WITHOUT_PYARROW = """\
+import sys
+sys.modules["pyarrow"] = None
+from relaunch.cli.main import enter
+enter()
+"""
+
+
 def test_without_pyarrow_there_is_one_clear_line(world: World):
     written(arrow_table(), str(world.project / "big.parquet"))
-    world.write("hidden/pyarrow.py", "raise ImportError\n")
-    hidden = {"PYTHONPATH": str(world.project / "hidden")}
-    done = world.rl("tiny", "data", "big.parquet", env=hidden)
+    words = [sys.executable, "-c", WITHOUT_PYARROW, "tiny", "data", "big.parquet"]
+    done = world.shell(shlex.join(words))
     assert done.returncode == 2
     assert done.stderr == (
         "rl: parquet and arrow files need the package pyarrow   try: pip install pyarrow\n"
