@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shlex
 import signal
 import subprocess
 import sys
@@ -318,6 +319,17 @@ def test_the_output_and_the_end_of_a_watched_program_are_its_own(world):
 def test_a_peak_between_two_looks_is_known_all_the_same(world):
     world.write("spike.py", "x = b'x' * (300 << 20)\n")
     world.rl("run", "--watch", "--", sys.executable, "spike.py")
+    assert usage(world)["peak_bytes"] > 300 * MIB
+
+
+def test_a_peak_is_known_when_rl_was_started_by_a_larger_process(world):
+    world.write("spike.py", "x = b'x' * (300 << 20)\n")
+    world.write(
+        "large.py", "import os, sys\nx = b'x' * (600 << 20)\nos.execv(sys.argv[1], sys.argv[1:])\n"
+    )
+    words = shlex.join([sys.executable, "-m", "relaunch", "run", "--watch", "--", sys.executable])
+    done = world.shell(f"{sys.executable} large.py {words} spike.py")
+    assert done.returncode == 0, done.stderr
     assert usage(world)["peak_bytes"] > 300 * MIB
 
 

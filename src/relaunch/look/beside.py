@@ -12,7 +12,7 @@ from relaunch.jsontext import dumps, loads
 from relaunch.look.series import FILE, Writer
 from relaunch.look.tree import children
 from relaunch.look.trees import Tree
-from relaunch.look.usage import PROC, Process, command, has_in_environment, read_io
+from relaunch.look.usage import PROC, Process, command, has_in_environment, read_io, read_peak
 from relaunch.proc.companion import Companion
 from relaunch.proc.helper import Helper
 from relaunch.proc.tree import MARKER
@@ -79,8 +79,7 @@ class Beside(Companion):
             used[name] = max(used.get(name, 0), more)
         # The kernel's own record, exact also for a peak between two looks. A child of ours begins
         # as a copy of us, so that a smaller record may be ours.
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        if now.peak_bytes > max(before.peak_bytes, own, used["peak_bytes"]):
+        if now.peak_bytes > max(before.peak_bytes, _own_peak(), used["peak_bytes"]):
             used["peak_bytes"] = now.peak_bytes
         self._used = used
 
@@ -256,6 +255,16 @@ class _Collected(Record):
     """The most that one of them had."""
     read_bytes: int = 0
     write_bytes: int = 0
+
+
+def _own_peak() -> int:
+    """Return the most memory that we had; not `ru_maxrss`, which whoever started us may have set.
+
+    The kernel keeps that one through `exec`: an editor or an agent of a gigabyte would hide any
+    smaller peak of the program.
+    """
+    with open(f"{PROC}/self/status", "rb") as file:
+        return read_peak(file.read())
 
 
 def _of_children() -> _Collected:
