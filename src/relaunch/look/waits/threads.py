@@ -7,13 +7,18 @@ counts stay and all threads sleep, nobody ran in between: what was read meanwhil
 from __future__ import annotations
 
 import os
+import time
 
 from relaunch.look.waits.proc import read
 from relaunch.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+
+_TICK_NS = 10_000_000
+_BUSY, _RUNNABLE = 0.4, 0.8
+"""Shares of the time: of one core, and of one thread that has it or waits for it."""
 
 
 class Thread(Record):
@@ -87,6 +92,41 @@ def ticks(pids: Iterable[int]) -> int:
         fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         total += int(fields[11]) + int(fields[12]) if len(fields) > 12 else 0
     return total
+
+
+class Work(Record):
+    """What some processes had done by one moment."""
+
+    at_ns: int
+    ticks: int
+    runnable_ns: Mapping[tuple[int, int], int]
+    """How long each thread ran or waited for a core, where the kernel counts that."""
+
+
+def work(pids: Collection[int]) -> Work:
+    """Return what these processes have done until now."""
+    found = {}
+    for pid in pids:
+        for tid in _tasks(pid):
+            fields = read(f"/proc/{pid}/task/{tid}/schedstat").split()
+            if len(fields) > 1:
+                found[pid, tid] = int(fields[0]) + int(fields[1])
+    return Work(at_ns=time.monotonic_ns(), ticks=ticks(pids), runnable_ns=found)
+
+
+def is_at_work(before: Work, after: Work) -> bool:
+    """Tell whether a thread ran in between, and not only woke now and then.
+
+    On a busy machine it may run for little of the time, but it wants to for all of it.
+    """
+    passed_ns = after.at_ns - before.at_ns
+    if (after.ticks - before.ticks) * _TICK_NS > _BUSY * passed_ns:
+        return True
+    had = before.runnable_ns
+    return any(
+        now_ns - had.get(thread, now_ns) > _RUNNABLE * passed_ns
+        for thread, now_ns in after.runnable_ns.items()
+    )
 
 
 def moved(

@@ -49,8 +49,6 @@ _FIRST_ANEW_S, _ANEW_S, _ANEW_SHARE = 1.0, 5.0, 200
 else may have let go, as one that was just forked does; later where asking takes long."""
 _SLIGHT = 4
 """CPU time between two looks, in hundredths of a second, that threads which only look may use."""
-_WORK = 40
-"""CPU time in a second, in hundredths, of one that hung and works again."""
 _SHARE = 50
 """Looking uses at most one part in so many of the time."""
 _MOST_PATIENCE = 8
@@ -122,15 +120,16 @@ class Watcher:
             wait_s = min(max(_LOOK_S, (time.process_time() - began) * _SHARE), _LONGEST_S)
 
     def _wait_until_it_works(self) -> None:
-        """Tell when one that was kept goes on without a word.
+        """Say when one that was kept runs again without any output.
 
         That a thread was woken says nothing: whoever takes its stacks wakes it too.
         """
-        before = threads.ticks(self._members())
+        before = threads.work(self._members())
         while not self._is_over(_LONGEST_S):
-            now = threads.ticks(self._members())
-            if now - before > _WORK:
+            now = threads.work(self._members())
+            if threads.is_at_work(before, now):
                 self._say({"went_on": True})
+                self._say({"say": "the program runs again"})
                 return
             before = now
 
