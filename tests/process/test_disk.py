@@ -682,6 +682,23 @@ def test_without_overlay_the_folder_looks_empty_and_that_is_said(person):
     assert image(folder) == before
 
 
+def test_what_is_kept_of_a_disk_that_looked_empty_replaces_nothing(person):
+    folder = checkpoints(person)
+    (folder / "model.pt").chmod(0o600)
+    before = image(folder)
+    line = "echo more >> ckpt/log.txt; mkdir -m 777 ckpt/old; echo x > ckpt/old/x; echo y > ckpt/y"
+    words = ["run", "--keep", "--disk", "ckpt=3M", "--", "sh", "-c", line]
+    done = person.rl(*words, env={"RELAUNCH_WITHOUT": "overlay"})
+    said = "rl: log.txt was there and was not seen: what was written is log.txt.kept"
+    assert said in done.stderr.splitlines()
+    after = image(folder)
+    for name in ("log.txt", "model.pt", "old/deep/file"):
+        assert after[name] == before[name]
+    assert after["old"][0] == before["old"][0]
+    assert (folder / "log.txt.kept").read_text() == "more\n"
+    assert ((folder / "old/x").read_text(), (folder / "y").read_text()) == ("x\n", "y\n")
+
+
 def test_an_empty_folder_needs_no_overlay(person):
     checkpoints(person)
     (person.project / "empty").mkdir()

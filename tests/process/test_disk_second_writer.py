@@ -44,8 +44,8 @@ class Pair:
         words = ["run", "-q", *(["--keep"] if keep else []), "--disk", "ckpt=9M", "--"]
         program = [who.python, "-I", "-S", "steps.py", "ckpt"]
         self.rl = who.world.start(who.words(*words, *program), stdin=subprocess.PIPE)
-        self.theirs: dict[str, tuple[int, int, str]] = {}
-        """What the other one did, by name: it must be there at the end."""
+        self.theirs = seen(self.folder) if rung == "tmpfs" else {}
+        """What the other one did, and what is not seen, by name: it must be there at the end."""
         self.held: list[int] = []
         self.texts: list[str] = []
         """What the program saw at its end."""

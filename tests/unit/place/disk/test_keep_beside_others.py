@@ -49,10 +49,11 @@ class Two:
         while self.began.stamp_ns <= last:
             self.began = now()
 
-    def keep(self) -> Keeping:
+    def keep(self, attributes: str = "user.overlay.") -> Keeping:
+        """Bring it; without `attributes` from a disk that looked empty."""
         layer = Layer(
             written=os.open(self.written, os.O_RDONLY), real=os.open(self.real, os.O_PATH),
-            attributes="user.overlay.", seen=-1, began=self.began,
+            attributes=attributes, seen=-1, began=self.began,
         )  # fmt: skip
         keeping = Keeping(layer, owners=False)
         keeping.run()
@@ -157,6 +158,25 @@ def test_it_is_the_same_where_the_clock_was_set_meanwhile(two: Two, ahead_s: int
     two.keep()
     assert (two.real / "a").read_text() == "other"
     assert (two.real / "d/a").read_text() == "program"
+
+
+def test_what_was_there_and_not_seen_is_neither_replaced_nor_deleted_nor_given_rights(two: Two):
+    """On a disk that looked empty, who appends to a log makes a new one."""
+    (two.written / "a").write_text("program")
+    (two.written / "d").mkdir(mode=0o700)
+    (two.written / "d/a").symlink_to("a")
+    (two.written / "e").write_text("program, where a folder is")
+    if os.geteuid() == 0:  # no sign of a deleted file, as nothing can be deleted that is not seen
+        os.mknod(two.written / "d/b", stat.S_IFCHR, 0)
+    before = seen(two.real)
+    keeping = two.keep(attributes="")
+    after = seen(two.real)
+    assert {name: after.get(name) for name in before} == before
+    assert (two.real / "a.kept").read_text() == "program"
+    assert (two.real / "e.kept").read_text() == "program, where a folder is"
+    assert os.readlink(two.real / "d/a.kept") == "a"
+    assert "a was there and was not seen: what was written is a.kept" in keeping.beside
+    assert (keeping.conflicts, keeping.problems, keeping.deleted) == ([], [], 0)
 
 
 def test_rights_that_another_program_gave_a_folder_stay(two: Two):

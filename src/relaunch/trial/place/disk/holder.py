@@ -162,7 +162,8 @@ class Holder:
         return {"files": sum(one.files for one in done), "bytes": sum(one.bytes for one in done),
                 "deleted": sum(one.deleted for one in done),
                 "problems": _some([text for one in done for text in one.problems]),
-                "conflicts": _some(conflicts)}  # fmt: skip
+                "conflicts": _some(conflicts),
+                "beside": _some([text for one in done for text in one.beside])}  # fmt: skip
 
 
 def _some(texts: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Brings what was written to a small disk to the real folder: new, changed and deleted files.
 
 Each file comes whole or not at all. What cannot be brought is told; the rest comes all the same.
-What another program made, changed or has open there since the disk was made keeps its name: what
-was written comes beside it, with `.kept` behind its name.
+What another program made, changed or has open there since the disk was made keeps its name, and so
+does what the program could not see: what was written comes beside it, with `.kept` behind its name.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Keeping:
         self.problems: list[str] = []
         self.conflicts: list[str] = []
         """What was changed here and by another program: where both are."""
+        self.beside: list[str] = []
+        """What was there all the time, and stays: where what was written is."""
 
     def run(self) -> None:
         """Bring everything."""
@@ -170,7 +172,7 @@ class Keeping:
 
     def _bring(self, name: str, written: int, real: int, path: str, place: str) -> None:
         about = os.stat(name, dir_fd=written, follow_symlinks=False)
-        if stat.S_ISCHR(about.st_mode) and about.st_rdev == 0:  # overlay's sign of a deleted file
+        if self._is_deleted(about):
             self._take_away(name, real, path)
         elif stat.S_ISDIR(about.st_mode):
             self._bring_folder(name, written, real, path, place)
@@ -188,6 +190,11 @@ class Keeping:
             if about.st_nlink > 1:
                 self._first[file] = os.path.join(place, final)
 
+    def _is_deleted(self, about: os.stat_result) -> bool:
+        """Tell overlay's sign of a deleted file; without overlay it is a device like others."""
+        is_sign = stat.S_ISCHR(about.st_mode) and about.st_rdev == 0
+        return is_sign and bool(self._layer.attributes)
+
     def _bring_folder(self, name: str, written: int, real: int, path: str, place: str) -> None:
         source = os.open(name, FOLDER, dir_fd=written)
         is_new, final = True, name
@@ -204,7 +211,8 @@ class Keeping:
         target = self._others.enter(final, real)
         self._bring_all(source, target, path, os.path.join(place, final))
         is_theirs = not is_new and os.fstat(target).st_ino in self._others.changed_folders
-        self._finish(source, target, path, is_theirs=is_theirs)
+        if is_new or is_theirs or self._layer.attributes:  # else it is one that was not seen
+            self._finish(source, target, path, is_theirs=is_theirs)
         os.close(source)
         os.close(target)
 
@@ -288,7 +296,7 @@ class Keeping:
             except FileExistsError:
                 return False
             return True
-        if not self._may_go(was, name, real):
+        if not self._may_go(name, real):
             return False
         made = os.open(new, os.O_PATH | os.O_NOFOLLOW, dir_fd=new_in)
         try:
@@ -344,10 +352,9 @@ class Keeping:
                 raise
             rename_new(old, new, src_dir_fd=real, dst_dir_fd=new_in)
 
-    def _may_go(self, was: os.stat_result, name: str, real: int) -> bool:
-        """Tell whether the program knew what is there, and nobody else is at work on it."""
-        was_seen = self._layer.attributes or not stat.S_ISDIR(was.st_mode)
-        return bool(was_seen) and self._others.left_alone(name, real)
+    def _may_go(self, name: str, real: int) -> bool:
+        """Tell whether the program saw what is there, and nobody else is at work on it."""
+        return bool(self._layer.attributes) and self._others.left_alone(name, real)
 
     def _beside(self, new: str, new_in: int, name: str, real: int, path: str) -> str:
         stem = os.fsdecode(os.fsencode(name)[:_LONGEST_BYTES])
@@ -357,9 +364,19 @@ class Keeping:
                 rename_new(new, final, src_dir_fd=new_in, dst_dir_fd=real)
             except FileExistsError:
                 continue
-            self.conflicts.append(f"{path} is the other program's, {final} this one's")
+            if self._layer.attributes or self._is_of_others(name, real):
+                self.conflicts.append(f"{path} is the other program's, {final} this one's")
+            else:
+                text = f"{path} was there and was not seen: what was written is {final}"
+                self.beside.append(text)
             return final
         raise FileExistsError(f"{_MOST_NAMES} are there already")
+
+    def _is_of_others(self, name: str, real: int) -> bool:
+        try:
+            return self._others.changed(os.stat(name, dir_fd=real, follow_symlinks=False))
+        except FileNotFoundError:
+            return True
 
     def _take_away(self, name: str, real: int, path: str) -> None:
         """Delete what the program deleted, unless somebody else is at work on it."""

@@ -128,6 +128,8 @@ class SmallDisks(Companion):
             self._warn(f"not kept: {text}")
         for text in kept["conflicts"]:
             self._warn(f"another program was at work there: {text}")
+        for text in kept["beside"]:
+            self._warn(text)
         deleted = f", {kept['deleted']} deleted" if kept["deleted"] else ""
         self._say(f"kept {counted(kept['files'], 'file')}, {amount(kept['bytes'])}{deleted}")
 
