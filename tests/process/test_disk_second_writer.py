@@ -128,6 +128,39 @@ def beside(who: Person, rung: str, *, keep: bool) -> Iterator[Pair]:
         pair.close()
 
 
+@pytest.mark.parametrize("how", ["folder moved", "folder removed", "project moved"])
+@RUNGS_OF_EACH
+def test_a_program_never_goes_on_in_a_folder_that_was_put_in_place_of_its_disk(
+    request, who, rung, how
+):
+    """A mount goes with the folder that it is over: what has its name then is real."""
+    person = request.getfixturevalue(who)
+    with beside(person, rung, keep=False) as pair:
+        pair.program(("write", "a", "on the disk"))
+        (program,) = [pid for pid in below(pair.rl.pid) if not is_rl(pid)]
+        if how == "folder removed":
+            shutil.rmtree(pair.folder)
+        else:
+            moved = pair.folder if how == "folder moved" else person.project
+            moved.rename(moved.with_name("away"))
+        pair.folder.mkdir(parents=True)
+        do(pair.folder, ("write", "a", "theirs"))
+        before = seen(pair.folder)
+        wait_until(lambda: not is_running(program), patience_s=60)
+        assert pair.rl.stdin is not None
+        pair.rl.stdin.close()
+        pair.rl.stdin = None
+        err = pair.rl.communicate(timeout=60)[1].decode()
+        assert "another program moved or replaced" in err
+        assert "the program was ended, as it would write to what is there now" in err
+        assert seen(pair.folder) == before
+
+
+def is_rl(pid: int) -> bool:
+    """Tell whether a process is rl, or one of its helpers."""
+    return b"relaunch" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
 def steps(whose: str) -> st.SearchStrategy[Step]:
     """What one of the two does; each text that is written is another one, by its number."""
     name = st.sampled_from(NAMES)

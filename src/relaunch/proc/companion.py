@@ -61,6 +61,10 @@ class Companion:
         """Say which limit was reached, as `Outcome.reached` has it; nothing when none was."""
         return {}
 
+    def lost(self) -> str:
+        """Say why the program's end tells nothing of it; nothing when it does."""
+        return ""
+
     def last_at(self, pid: int) -> str:
         """Say where a process was shortly before somebody else ended it; nothing if unknown."""
         return ""

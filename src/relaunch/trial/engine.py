@@ -179,6 +179,7 @@ def _launch(
         return Result(outcome=outcome, resets=steps)
     redactor.flush()
     left = _end_leftovers(recipe, world)
+    gone = gone or next(filter(None, (one.lost() for one in world.companions)), "")
     outcome = judge(recipe, world, watch, ended, left, since)
     if gone:
         outcome = outcome.but(lost=gone, exit_code=NOT_RUN, signal=None, signature=None)

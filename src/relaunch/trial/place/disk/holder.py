@@ -46,6 +46,8 @@ class Holder:
         self.made: list[Mounted] = []
         self.fills: list[Fill] = []
         self.has_all_ids = True
+        self.moved: dict[str, bool] = {}
+        """Folders that the program does not see as small any more: was it ended for that?"""
 
     def work(self, socket: int) -> None:
         """Make them, say which way each is made, watch them until told, and say how full they were.
@@ -67,8 +69,9 @@ class Holder:
             return
         order = self._watch(socket)
         self._look()
+        self._see_moved()
         fills = [{name: getattr(one, name) for name in Fill._fields} for one in self.fills]
-        said: dict[str, Any] = {"fills": fills}
+        said: dict[str, Any] = {"fills": fills, "moved": self.moved}
         if order == KEEP:
             die_with_parent(0)  # a copy that was begun is finished
             said["kept"] = self._keep()
@@ -124,12 +127,26 @@ class Holder:
         return tried
 
     def _watch(self, socket: int) -> bytes:
-        """Look how full they are until somebody says something, or is gone."""
+        """Look how full they are, and where, until somebody says something, or is gone."""
+        from relaunch.trial.place.disk.moved import Signs
+
         poll = select.poll()
         poll.register(socket, select.POLLIN)
-        while not poll.poll(self._look()):
-            pass
+        signs = Signs({one.disk.path: one.layers[0].real for one in self.made})
+        signs.register(poll)
+        while socket not in (file for file, _ in poll.poll(self._look())):
+            signs.hear()
+            self._see_moved()
         return os.read(socket, 16)
+
+    def _see_moved(self) -> None:
+        """End the program where a folder was moved: it would write to what has its name now."""
+        from relaunch.trial.place.disk.moved import end_all_here, is_in_place
+
+        for one in self.made:
+            path = one.disk.path
+            if path not in self.moved and not is_in_place(path, one.layers[0].seen):
+                self.moved[path] = end_all_here()
 
     def _look(self) -> int:
         """Note how full they are; return after how many milliseconds to look again."""

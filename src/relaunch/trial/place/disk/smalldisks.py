@@ -53,6 +53,7 @@ class SmallDisks(Companion):
         self._warn = warn
         self._hold: Hold | None = None
         self._fills: list[Fill] = []
+        self._moved = ""
 
     def prepare(self) -> Mapping[str, str]:
         """Make them, and see that they are there."""
@@ -116,6 +117,11 @@ class SmallDisks(Companion):
         for fill in self._fills:
             if fill.is_full:
                 self._warn(full(fill))
+        for path, was_ended in said.get("moved", {}).items():
+            self._moved = f"another program moved or replaced {shown(path)}, and so the small disk"
+            ended = "the program was ended, as it would write to what is there now"
+            then = ended if was_ended else "what the program wrote there since is real"
+            self._warn(f"{self._moved}: {then}")
         if self._keep:
             self._tell_kept(said.get("kept"))
 
@@ -132,6 +138,10 @@ class SmallDisks(Companion):
             self._warn(text)
         deleted = f", {kept['deleted']} deleted" if kept["deleted"] else ""
         self._say(f"kept {counted(kept['files'], 'file')}, {amount(kept['bytes'])}{deleted}")
+
+    def lost(self) -> str:
+        """Say that the program did not have its small disk to the end."""
+        return self._moved
 
     def reached(self) -> Mapping[str, Any]:
         """Say which disk was full; the program's own failure is what it is."""
