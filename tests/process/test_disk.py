@@ -616,29 +616,71 @@ def test_two_runs_at_once_are_both_kept(person):
     assert {(folder / name).read_text() for name in ("log.txt", "log.txt.kept")} == wrote
 
 
+def names_on_their_way(folder: Path) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith(".relaunch-")]
+
+
+def killed_while_it_keeps(who: Person, verb: str, *, whom: str) -> tuple[Path, str]:
+    """Kill it with something on its way; return that, and what rl said."""
+    folder = checkpoints(who)
+    line = "head -c 30000000 /dev/zero > ckpt/new; echo $$ $PPID; read go"
+    for _ in range(100):  # until it was killed in time
+        words = who.words(verb, "--keep", "--disk", "ckpt=90M", "--", "sh", "-c", line)
+        process = who.world.start(words, stdin=subprocess.PIPE)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        program, rl = map(int, process.stdout.readline().split())
+        mounts = os.readlink(f"/proc/{program}/ns/mnt")
+        holder = next(pid for pid in children(rl) if os.readlink(f"/proc/{pid}/ns/mnt") == mounts)
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        while process.poll() is None and not (names := names_on_their_way(folder)):
+            pass
+        if whom == "everybody":
+            kill_at_once(process.pid)
+        elif is_running(holder):
+            os.kill(holder, signal.SIGKILL)
+        err = process.communicate(timeout=60)[1].decode()
+        if names and names_on_their_way(folder):
+            return folder / names[0], err
+        (folder / "new").unlink()
+    raise AssertionError("it kept all before it was killed, each time")
+
+
 @pytest.mark.parametrize("whom", ["the one that has the disk", "everybody"])
-def test_what_was_on_its_way_when_it_was_killed_is_named_and_stays(person, whom):
-    """So it is when a move of a folder was under way; here the name is there beforehand."""
-    folder = checkpoints(person)
-    waits = folder / f".relaunch-{2**22 + 1}-1"
-    (waits / "inner").mkdir(parents=True)
-    before = image(folder)
-    line = "echo new > ckpt/new; echo $$ $PPID; read go"
-    words = person.words("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line)
-    process = person.world.start(words, stdin=subprocess.PIPE)
-    assert process.stdout is not None
-    program, rl = map(int, process.stdout.readline().split())
+@pytest.mark.parametrize("verb", ["run", "squeeze"])
+def test_what_was_on_its_way_when_it_was_killed_is_named_and_stays(person, verb, whom):
+    left, err = killed_while_it_keeps(person, verb, whom=whom)
+    before = image(left.parent)
     if whom == "everybody":
-        kill_at_once(process.pid)
-        process.communicate(timeout=30)
+        wait_until(lambda: not is_running(int(left.name.split("-")[1])))
         err = person.rl("run", "--", "true").stderr
-    else:
-        for pid in children(rl):
-            if os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink(f"/proc/{program}/ns/mnt"):
-                os.kill(pid, signal.SIGKILL)
-        err = process.communicate(timeout=30)[1].decode()
-    assert f"rl: killed while it kept: ckpt/{waits.name} has not its name; it stays so" in err
-    assert image(folder) == before
+    said = f"rl: killed while it kept: ckpt/{left.name} has not its name; it stays so"
+    assert err.splitlines().count(said) == 1, err
+    assert said not in person.rl("run", "--", "true").stderr.splitlines()
+    assert image(left.parent) == before
+
+
+def test_what_was_on_its_way_is_named_where_its_process_seems_to_run(root):
+    """In a container the next process has the same number at once."""
+    left, _ = killed_while_it_keeps(root, "run", whom="everybody")
+    mine = left.rename(left.with_name(f".relaunch-{os.getpid()}-1"))
+    said = f"rl: ckpt/{mine.name} has not its name yet: process {os.getpid()} keeps it"
+    assert said in root.rl("run", "--", "true").stderr
+
+
+def test_where_nothing_was_on_its_way_the_folder_is_not_looked_through(person):
+    folder = checkpoints(person)
+    (folder / ".relaunch-1-1").touch()
+    script = "echo ready; exec sleep 60"
+    process = person.start("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", script)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    kill_at_once(process.pid)
+    process.communicate(timeout=60)
+    done = person.rl("run", "--", "true")
+    assert "its record is kept" in done.stderr
+    assert "has not its name" not in done.stderr
 
 
 def test_searches_with_several_runs_at_once_leave_the_folder_as_it_was(person):

@@ -311,7 +311,7 @@ def _wait_gone(pids: list[int], seconds: float) -> list[int]:
     deadline = time.monotonic() + seconds
     while pids and time.monotonic() < deadline:
         time.sleep(0.01)
-        pids = [pid for pid in pids if _is_running(pid)]
+        pids = [pid for pid in pids if is_running(pid)]
     return pids
 
 
@@ -321,7 +321,8 @@ def is_stopped(pid: int) -> bool:
     return process is None or process.state in "Tt"
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Tell whether a process lives; one that ended and was not collected yet does not."""
     if not send(pid, 0):
         return False
     process = read_stat(_read(f"/proc/{pid}/stat"))

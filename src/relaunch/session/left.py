@@ -19,20 +19,35 @@ from relaunch.textfile import read_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class Note(Companion):
     """The note of one run, there before anything is made and until all is gone."""
 
-    def __init__(self, folder: str, marker: str, *, is_scratch: bool = False) -> None:
-        """What is beside it is in `folder`, which goes with it if it `is_scratch`."""
-        self._what = {"folder": folder, "marker": marker, "is_scratch": is_scratch}
+    def __init__(
+        self,
+        folder: str,
+        marker: str,
+        *,
+        is_scratch: bool = False,
+        keeps: Sequence[str] = (),
+        tell: Callable[[str], object] | None = None,
+    ) -> None:
+        """What is beside it is in `folder`, which goes with it if it `is_scratch`.
+
+        What small disks over the folders in `keeps` had may be on its way to them. `tell` hears
+        what killed ones left.
+        """
+        self._tell = tell
+        self._keeps = list(keeps)
+        self._what = {"folder": folder, "marker": marker, "is_scratch": is_scratch,
+                      "keeps": self._keeps}  # fmt: skip
         self._path = ""
 
     def prepare(self) -> Mapping[str, str]:
         """Take away what others left, and note what may be left of this."""
-        take_away(lambda _: None)
+        take_away(self._tell)
         pid = os.getpid()
         rl = {"pid": pid, "started": process_started(pid), **whereabouts()}
         folder = limited_runs()
@@ -49,11 +64,14 @@ class Note(Companion):
         if self._path:
             _unlink(self._path)
 
-    after_our_death = ended
+    def after_our_death(self) -> None:
+        """Leave the note where something may be on its way: the guard has nobody to tell."""
+        if not self._keeps:
+            self.ended()
 
 
-def take_away(tell: Callable[[str], object]) -> None:
-    """Take away what killed ones left; `tell` hears what stays."""
+def take_away(tell: Callable[[str], object] | None) -> None:
+    """Take away what killed ones left; `tell` hears what stays, which waits for one who hears."""
     folder = limited_runs()
     try:
         names = os.listdir(folder)
@@ -64,7 +82,7 @@ def take_away(tell: Callable[[str], object]) -> None:
             _look_at(os.path.join(folder, name), tell)
 
 
-def _look_at(path: str, tell: Callable[[str], object]) -> None:
+def _look_at(path: str, tell: Callable[[str], object] | None) -> None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:  # ended meanwhile
@@ -75,7 +93,18 @@ def _look_at(path: str, tell: Callable[[str], object]) -> None:
         rl = note["rl"]
         if not is_here(rl) or process_started(rl["pid"]) == rl["started"]:
             return
-        _clean(note["folder"], note["marker"], is_scratch=note["is_scratch"], tell=tell)
+        stays: list[str] = []
+        _clean(note["folder"], note["marker"], is_scratch=note["is_scratch"], tell=stays.append)
+        keeps = note.get("keeps")
+        if tell is not None:
+            for text in stays:
+                tell(text)
+            if keeps:
+                from relaunch.trial.place.disk.unfinished import tell_unfinished
+
+                tell_unfinished(keeps, tell)
+        elif keeps or stays:
+            return
         _unlink(path)
     except BlockingIOError:
         return

@@ -69,7 +69,7 @@ def repair(project: Project, *, tell: Callable[[Event], object]) -> None:
 
             sweep_killed(trial.path, project.settings.record.redact)
             _announce_copies(trial.path, tell)
-            _announce_unfinished(trial.start.get("limits") or {}, tell)
+            _announce_unfinished(trial.path, trial.start.get("limits") or {}, tell)
         _forget(journal.home, trial_id)
 
 
@@ -87,10 +87,14 @@ def _announce_copies(folder: str, tell: Callable[[Event], object]) -> None:
         announce(folder, lambda text: tell(Warned(text=text)))
 
 
-def _announce_unfinished(limits: Mapping[str, Any], tell: Callable[[Event], object]) -> None:
+def _announce_unfinished(
+    folder: str, limits: Mapping[str, Any], tell: Callable[[Event], object]
+) -> None:
     if limits.get("keep"):
-        from relaunch.trial.place.disk.unfinished import tell_unfinished
+        from relaunch.trial.place.disk.unfinished import NOT_YET, tell_unfinished
 
+        if os.path.exists(os.path.join(folder, NOT_YET)):
+            return
         folders = [disk["path"] for disk in limits.get("disks", ())]
         tell_unfinished(folders, lambda text: tell(Warned(text=text)))
 

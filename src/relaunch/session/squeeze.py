@@ -80,13 +80,18 @@ def squeeze(recipe: Recipe, *, label: Sequence[str], tell: Callable[[Event], obj
     if shell is not None:
         argv, scratch.files = shell.argv, shell.files
         env = {**env, **shell.env}
+    keeps = [disk.path for disk in recipe.limits.disks] if recipe.limits.keep else []
+    note = Note(
+        scratch.path, marker, is_scratch=True, keeps=keeps,
+        tell=lambda text: tell(Warned(text=text)),
+    )  # fmt: skip
     ended = supervise(
         argv,
         cwd=recipe.cwd,
         env=env,
         chunk=lambda _when, _stream, _data: None,
         timeout_s=recipe.limits.timeout_s,
-        companions=(Note(scratch.path, marker, is_scratch=True), scratch, *around),
+        companions=(note, scratch, *around),
         is_shell=True,
     )
     for companion in around:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from relaunch.errors import PlaceError
 from relaunch.proc.companion import Companion
 from relaunch.proc.left_out import left_out
 from relaunch.trial.place.disk.permission import what_allows_mounts
-from relaunch.trial.place.disk.unfinished import tell_unfinished
+from relaunch.trial.place.disk.unfinished import NOT_YET, tell_unfinished
 from relaunch.trial.place.disk.words import (
     OVERLAY,
     TMPFS,
@@ -48,6 +49,7 @@ class SmallDisks(Companion):
         self._disks = disks
         self._keep = keep
         self._ours = (os.path.realpath(folder),) if folder else ()
+        self._not_yet = os.path.join(folder, NOT_YET) if folder and keep else ""
         self._needed = needed
         self._say = say
         self._warn = warn
@@ -70,6 +72,9 @@ class SmallDisks(Companion):
                 self._keep = False
                 raise _refused(disk.path, hold)
             self._say(self._made(disk, hold))
+        if self._not_yet:
+            with suppress(OSError), open(self._not_yet, "w", encoding="ascii"):
+                pass
         if hold.foreign:
             files = counted(hold.foreign, "file")
             self._say(f"{files} of others there can be read and replaced, not written to in place")
@@ -109,6 +114,9 @@ class SmallDisks(Companion):
         hold, self._hold = self._hold, None
         if hold is None:
             return
+        if self._not_yet:
+            with suppress(OSError):
+                os.unlink(self._not_yet)
         try:
             said = hold.end(keep=self._keep)
         finally:

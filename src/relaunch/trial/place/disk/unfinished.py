@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 
+from relaunch.proc.tree import is_running
 from relaunch.trial.place.disk.words import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+NOT_YET = "not-kept-yet"
+"""File of a trial while nothing is on its way yet: no folder needs to be looked through."""
 _PREFIX = ".relaunch-"
 
 
@@ -19,17 +22,24 @@ def new_name(number: int) -> str:
 
 
 def tell_unfinished(folders: Sequence[str], tell: Callable[[str], object]) -> None:
-    """Say what is there under such names; it stays, as it may be the only one of its kind."""
-    found = [path for folder in folders for path in _find(folder)]
-    if found:
-        more = f", and {len(found) - 1} more" if found[1:] else ""
-        tell(f"killed while it kept: {shown(found[0])}{more} has not its name; it stays so")
+    """Say what is there under such names; it stays, as it may be the only one of its kind.
+
+    A number is soon that of another process: what one may still keep is named, too.
+    """
+    left: list[str] = []
+    for path, pid in sorted({one for folder in folders for one in _find(folder)}):
+        if is_running(pid):
+            tell(f"{shown(path)} has not its name yet: process {pid} keeps it, or it stays so")
+        else:
+            left.append(path)
+    if left:
+        more = f", and {len(left) - 1} more" if left[1:] else ""
+        tell(f"killed while it kept: {shown(left[0])}{more} has not its name; it stays so")
 
 
-def _find(folder: str) -> Iterator[str]:
+def _find(folder: str) -> Iterator[tuple[str, int]]:
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             pid, _, number = name.removeprefix(_PREFIX).partition("-")
-            is_ours = name.startswith(_PREFIX) and pid.isdecimal() and number.isdecimal()
-            if is_ours and not os.path.exists(f"/proc/{pid}"):
-                yield os.path.join(place, name)
+            if name.startswith(_PREFIX) and pid.isdecimal() and number.isdecimal():
+                yield os.path.join(place, name), int(pid)
