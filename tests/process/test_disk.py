@@ -346,6 +346,20 @@ def test_a_file_system_mounted_below_is_untouched_too(root):
     assert done.stdout.split() == ["there", "3", "there"], done.stderr
 
 
+def test_a_mount_that_is_hidden_leads_nowhere_though_a_link_has_its_place(root):
+    needs("unshare")
+    checkpoints(root)
+    (root.project / "outside").mkdir()
+    lines = (
+        "mount -t tmpfs x ckpt/old && mount -t tmpfs y ckpt && ln -s ../outside ckpt/old && "
+        'echo there > ckpt/file && "$@"; ls outside ckpt'
+    )
+    with_mounts = ("unshare", "-m", "sh", "-c", lines, "sh")
+    line = "echo x > outside/x; rm ckpt/file"
+    done = root.rl("run", "--disk", "ckpt=3M", "--", "sh", "-c", line, before=with_mounts)
+    assert done.stdout.split() == ["ckpt:", "file", "old", "outside:", "x"], done.stderr
+
+
 def test_the_root_of_all_folders_can_be_small_for_root(root):
     folder = checkpoints(root)
     before = image(folder)
@@ -873,9 +887,30 @@ def test_a_folder_that_became_a_link_since_it_was_named_is_refused(person):
         folder.unlink()
         folder.symlink_to(where)
         done = person.rl()
-        assert (done.returncode, "ckpt is another folder now" in done.stderr) == (2, True)
+        assert done.returncode == 2
+        assert "ckpt is another folder now   try: ls -ld ckpt\n" in done.stderr
     folder.unlink()
     folder.mkdir()
+
+
+def test_a_folder_that_becomes_a_link_before_it_is_mounted_over_is_refused(root):
+    """Else the program would see that folder wherever the link leads, as in place of /etc."""
+    needs("strace")
+    folder = checkpoints(root)
+    (root.project / "victim").mkdir()
+    log = root.project / "calls"
+    log.touch()
+    second = "inject=mount:delay_enter=1000000:when=2"  # the first is about all mounts
+    strace = ("strace", "-qq", "-f", "-o", str(log), "-e", "trace=mount", "-e", second)
+    words = root.words("run", "--disk", "ckpt=3M", "--", "cat", "/proc/self/mountinfo")
+    process = root.world.start([*strace, *words])
+    wait_until(lambda: "mount(" in log.read_text())
+    folder.rename(root.project / "aside")
+    folder.symlink_to("victim")
+    out, err = process.communicate(timeout=60)
+    assert b"victim" not in out
+    assert b"ckpt is another folder now   try: ls -ld ckpt\n" in err
+    assert process.returncode == 2
 
 
 def test_the_copies_of_an_older_rl_are_named_once_and_all_files_stay(world: World):

@@ -39,6 +39,8 @@ class Hold:
         except OSError as error:
             said = {"failed": error.strerror or str(error)}
         self.failed: str = said.get("failed", "" if said else "the process that makes them is gone")
+        self.is_there: bool = said.get("is_there", True)
+        """False where no mount would help: it is not the folder that was meant."""
         self.ways: Mapping[str, str] = said.get("ways", {})
         self.why: Mapping[str, Mapping[str, str]] = said.get("why", {})
         self.empty: Collection[str] = said.get("empty", ())

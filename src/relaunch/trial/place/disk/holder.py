@@ -12,7 +12,13 @@ import select
 from relaunch.jsontext import dumps
 from relaunch.proc.namespace import has_many_ids, is_first, let_go_of_root, own_mounts
 from relaunch.proc.prctl import die_with_parent
-from relaunch.trial.place.disk.mounted import Mounted, bind, is_inside, show_through
+from relaunch.trial.place.disk.mounted import (
+    Mounted,
+    NotThere,
+    bind,
+    is_inside,
+    show_through,
+)
 from relaunch.trial.place.disk.words import OVERLAY, TMPFS, Fill
 
 TYPE_CHECKING = False
@@ -61,6 +67,8 @@ class Holder:
 
         try:
             answer = self._make(own_mounts(ask))
+        except NotThere as error:
+            answer = {"failed": _why(error), "is_there": False}
         except OSError as error:
             answer = {"failed": _why(error)}
         die_with_parent(_signal.SIGKILL)  # forgotten with the old ids
@@ -122,6 +130,8 @@ class Holder:
             try:
                 one.make(way)
                 break
+            except NotThere:
+                raise
             except OSError as error:
                 tried[way] = _why(error)
         return tried

@@ -39,6 +39,10 @@ _ACLS = ("system.posix_acl_access", "system.posix_acl_default")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+class NotThere(OSError):
+    """What has the name is not the folder that was meant: no other way may be tried."""
+
+
 class Layer(Record):
     """What was written to one folder, and the folder: both open."""
 
@@ -71,19 +75,23 @@ class Mounted:
         """Files of others that we may write to outside, and not here."""
         self._began = now()
         self._real = _open(disk.path)
-        if os.readlink(_path(self._real)) != disk.path:  # a link was put there since it was named
-            raise OSError(f"{disk.path} is another folder now")
+        if not _is_at(self._real, disk.path):  # a link was put there since it was named
+            raise NotThere(f"{disk.path} is another folder now")
         if kind := kernel_folder(self._real):
-            raise OSError(f"{disk.path} is the kernel's ({kind}), not a folder of files")
+            raise NotThere(f"{disk.path} is the kernel's ({kind}), not a folder of files")
         self._flags = os.fstatvfs(self._real).f_flag & _AS_BEFORE
         self._below = []
         inner = [other for other in others if is_inside(other, disk.path)]
         for one in mounts_below(disk.path):
             if not any(is_inside(one, other) for other in inner):
                 try:
-                    self._below.append((one, _open(one)))
+                    real = _open(one)
                 except (PermissionError, FileNotFoundError):  # nobody of us comes there, or it went
-                    pass
+                    continue
+                if _is_at(
+                    real, one
+                ):  # else it is hidden by another mount, with a link at its place
+                    self._below.append((one, real))
         self._over: list[str] = []
         self._new_root = ""
         """Where what will be the root is until then: nothing can be seen that is put over `/`."""
@@ -182,6 +190,8 @@ class Mounted:
             if not os.path.isdir(_path(real)):
                 raise NotADirectoryError(path)
             self._lay(path, real)
+        except NotThere:
+            raise
         except OSError:
             self._put(_path(real), self._new_root + path, "", BIND | RECURSIVE)
             flags = os.fstatvfs(real).f_flag & _AS_BEFORE
@@ -193,6 +203,11 @@ class Mounted:
 
     def _put(self, source: str, target: str, kind: str, flags: int, options: str = "") -> None:
         mount(source, target, kind, flags, options)
+        if not target.startswith("/proc/self/fd/"):
+            found = _open(target)
+            if not _is_at(found, target):
+                raise NotThere(f"{target} is another folder now")
+            os.close(found)
         self._over.append(target)
 
     def _take_away(self) -> None:
@@ -263,6 +278,11 @@ def is_inside(path: str, folder: str) -> bool:
 
 def _open(path: str, how: int = os.O_PATH) -> int:
     return os.open(path, how)
+
+
+def _is_at(fd: int, path: str) -> bool:
+    """Tell whether it was opened there, and no link was on the way."""
+    return os.readlink(_path(fd)) == path
 
 
 def _path(fd: int) -> str:

@@ -179,7 +179,8 @@ def _refused(path: str, hold: Hold) -> PlaceError:
     io_uring, memory that changes after the check, and what a path means below a symbolic link.
     """
     why = hold.failed or "; ".join(f"{name}: {text}" for name, text in hold.why[path].items())
-    return PlaceError(f"no small disk over {shown(path)}: {why}", hint=what_allows_mounts())
+    hint = what_allows_mounts() if hold.is_there else f"ls -ld {shown(path)}"
+    return PlaceError(f"no small disk over {shown(path)}: {why}", hint=hint)
 
 
 def _free_memory() -> int:
