@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import stat
 import sys
 import tempfile
@@ -177,6 +179,22 @@ def test_what_was_there_and_not_seen_is_neither_replaced_nor_deleted_nor_given_r
     assert os.readlink(two.real / "d/a.kept") == "a"
     assert "a was there and was not seen: what was written is a.kept" in keeping.beside
     assert (keeping.conflicts, keeping.problems, keeping.deleted) == ([], [], 0)
+
+
+def test_what_may_not_be_replaced_stays_and_nothing_is_counted_that_was_not_kept(two: Two):
+    """A file with a lease, as file servers give their clients, cannot even be opened."""
+    (two.written / "a").write_text("program")
+    with (two.real / "a").open("r+") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        keeping = two.keep()
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+    assert ((two.real / "a").read_text(), (two.real / "a.kept").read_text()) == (
+        "a of before;", "program",
+    )  # fmt: skip
+    assert keeping.problems == []
+    assert len(keeping.beside) == 1
+    assert (keeping.files, keeping.bytes) == (1, len("program"))
 
 
 def test_rights_that_another_program_gave_a_folder_stay(two: Two):

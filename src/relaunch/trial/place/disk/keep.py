@@ -179,14 +179,15 @@ class Keeping:
         elif not stat.S_ISSOCK(about.st_mode):  # who listened there is gone
             new = self._new_name()
             file = about.st_dev, about.st_ino
-            if not self._link(self._first.get(file, ""), new, real):
-                self._make(name, written, new, real, about)
-                self.files += 1
+            is_one_more = self._link(self._first.get(file, ""), new, real)
+            count = 0 if is_one_more else self._make(name, written, new, real, about)
             try:
                 final = self._put_new(new, name, real, path)
             except FileNotFoundError:  # another program saved over it while it had the name
-                self._make(name, written, new, real, about)
+                count = self._make(name, written, new, real, about)
                 final = self._beside(new, real, name, real, path)
+            self.files += not is_one_more
+            self.bytes += count
             if about.st_nlink > 1:
                 self._first[file] = os.path.join(place, final)
 
@@ -243,25 +244,28 @@ class Keeping:
             os.close(folder)
         return True
 
-    def _make(self, name: str, written: int, new: str, real: int, about: os.stat_result) -> None:
+    def _make(self, name: str, written: int, new: str, real: int, about: os.stat_result) -> int:
+        """Make what a file will be; return how many bytes were copied."""
         if stat.S_ISLNK(about.st_mode):
             os.symlink(os.readlink(name, dir_fd=written), new, dir_fd=real)
             if self._owners:
                 os.chown(new, about.st_uid, about.st_gid, dir_fd=real, follow_symlinks=False)
         elif stat.S_ISREG(about.st_mode):
-            self._copy(name, written, new, real)
+            return self._copy(name, written, new, real)
         else:
             os.mknod(new, about.st_mode, about.st_rdev, dir_fd=real)
+        return 0
 
-    def _copy(self, name: str, written: int, new: str, real: int) -> None:
+    def _copy(self, name: str, written: int, new: str, real: int) -> int:
         source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=written)
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         target = os.open(new, how, 0o600, dir_fd=real)
         try:
-            self.bytes += _copy_data(source, target)
+            count = _copy_data(source, target)
             self._same(source, target)
             if _is_there(name, real):  # what it replaces is gone for good
                 os.fdatasync(target)
+            return count
         except OSError:
             os.unlink(new, dir_fd=real)
             raise
@@ -282,10 +286,14 @@ class Keeping:
         made = os.stat(new, dir_fd=real, follow_symlinks=False)
         try:
             return self._put(new, real, name, real, path)
-        except OSError:
-            if os.stat(new, dir_fd=real, follow_symlinks=False).st_ino == made.st_ino:
-                self._delete(new, real)  # not what it was to replace
-            raise
+        except OSError as error:
+            if os.stat(new, dir_fd=real, follow_symlinks=False).st_ino != made.st_ino:
+                raise  # it is what was to be replaced
+            try:
+                return self._beside(new, real, name, real, path, error.strerror or "")
+            except OSError:
+                self._delete(new, real)
+                raise error from None
 
     def _replace(self, new: str, new_in: int, name: str, real: int, path: str) -> bool:
         try:
@@ -356,7 +364,8 @@ class Keeping:
         """Tell whether the program saw what is there, and nobody else is at work on it."""
         return bool(self._layer.attributes) and self._others.left_alone(name, real)
 
-    def _beside(self, new: str, new_in: int, name: str, real: int, path: str) -> str:
+    def _beside(self, new: str, new_in: int, name: str, real: int, path: str, why: str = "") -> str:
+        """Give it a name beside one that stays, and say `why` if not for another program."""
         stem = os.fsdecode(os.fsencode(name)[:_LONGEST_BYTES])
         for number in range(1, _MOST_NAMES):
             final = f"{stem}.kept" if number == 1 else f"{stem}.kept-{number}"
@@ -364,11 +373,11 @@ class Keeping:
                 rename_new(new, final, src_dir_fd=new_in, dst_dir_fd=real)
             except FileExistsError:
                 continue
-            if self._layer.attributes or self._is_of_others(name, real):
+            if self._is_of_others(name, real) or (self._layer.attributes and not why):
                 self.conflicts.append(f"{path} is the other program's, {final} this one's")
             else:
-                text = f"{path} was there and was not seen: what was written is {final}"
-                self.beside.append(text)
+                why = f"cannot be replaced ({why})" if why else "was there and was not seen"
+                self.beside.append(f"{path} {why}: what was written is {final}")
             return final
         raise FileExistsError(f"{_MOST_NAMES} are there already")
 
