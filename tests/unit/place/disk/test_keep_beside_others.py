@@ -22,7 +22,7 @@ from tests.second_writer import NAMES, Step, begin, do, seen
 if sys.platform != "linux":
     pytest.skip("small disks need Linux", allow_module_level=True)
 
-from relaunch.proc.renaming import exchange
+from relaunch.proc.renaming import exchange, rename_new
 from relaunch.trial.place.disk import keep
 from relaunch.trial.place.disk.keep import Keeping
 from relaunch.trial.place.disk.mounted import Layer
@@ -205,6 +205,23 @@ def test_rights_that_another_program_gave_a_folder_stay(two: Two):
     assert stat.S_IMODE((two.real / "d").stat().st_mode) == 0o700
     assert (two.real / "d/new").read_text() == "program"
     assert keeping.conflicts == ["d has the rights that the other program left"]
+
+
+@pytest.mark.parametrize("folder", ["d", "."])
+def test_rights_that_a_folder_is_given_while_it_is_kept_stay(
+    two: Two, monkeypatch: pytest.MonkeyPatch, folder: str
+):
+    (two.written / "d").mkdir(mode=0o755)
+    (two.written / "d/new").write_text("program")
+
+    def rename(*words: str, **folders: Any) -> None:
+        (two.real / folder).chmod(0o710)
+        rename_new(*words, **folders)
+
+    monkeypatch.setattr(keep, "rename_new", rename)
+    keeping = two.keep()
+    assert stat.S_IMODE((two.real / folder).stat().st_mode) == 0o710
+    assert keeping.conflicts == [f"{folder} has the rights that the other program left"]
 
 
 def test_both_names_of_a_file_can_be_deleted(two: Two):

@@ -55,13 +55,14 @@ class Keeping:
         if not os.listdir(self._layer.written) and _mode(self._layer.written) == _mode(self._root):
             return
         self._others = Others(self._root, self._layer.began)
+        was = os.fstat(self._root)
         moved: list[tuple[str, str]] = []
         self._look(self._layer.written, "", "", moved)
         self._set_aside(sorted(moved, key=lambda one: -one[0].count("/")))
         self._bring_all(self._layer.written, self._root, "", "")
         self._put_back()
         is_theirs = self._others.is_root_changed
-        self._finish(self._layer.written, self._root, ".", is_theirs=is_theirs)
+        self._finish(self._layer.written, self._root, ".", was, is_theirs=is_theirs)
         os.close(self._root)
 
     def _look(self, folder: int, at: str, was: str | None, moved: list[tuple[str, str]]) -> None:
@@ -210,16 +211,20 @@ class Keeping:
         else:
             is_new = False
         target = self._others.enter(final, real)
+        was = os.fstat(target)
+        is_changed = was.st_ino in self._others.changed_folders or self._others.changed(was)
         self._bring_all(source, target, path, os.path.join(place, final))
-        is_theirs = not is_new and os.fstat(target).st_ino in self._others.changed_folders
+        is_theirs = is_changed and not is_new
         if is_new or is_theirs or self._layer.attributes:  # else it is one that was not seen
-            self._finish(source, target, path, is_theirs=is_theirs)
+            self._finish(source, target, path, was, is_theirs=is_theirs)
         os.close(source)
         os.close(target)
 
-    def _finish(self, source: int, target: int, path: str, *, is_theirs: bool) -> None:
-        """Give a folder its rights and times, once all is in it."""
-        if not is_theirs:
+    def _finish(
+        self, source: int, target: int, path: str, was: os.stat_result, *, is_theirs: bool
+    ) -> None:
+        """Give a folder its rights and times, once all is in it; since it `was` so, others may."""
+        if not is_theirs and _rights(os.fstat(target)) == _rights(was):
             self._same(source, target)
         elif _mode(source) != _mode(target):
             self.conflicts.append(f"{path} has the rights that the other program left")
@@ -488,6 +493,10 @@ def _is_there(name: str, folder: int) -> bool:
 
 def _mode(folder: int) -> int:
     return stat.S_IMODE(os.fstat(folder).st_mode)
+
+
+def _rights(about: os.stat_result) -> tuple[int, int, int]:
+    return about.st_mode, about.st_uid, about.st_gid
 
 
 def _is_folder(name: str, folder: int) -> bool:
