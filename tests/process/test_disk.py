@@ -534,6 +534,23 @@ def test_a_folder_that_was_moved_is_kept_moved(root):
     assert contents(folder) == contents(model)
 
 
+def test_folders_within_folders_are_kept_and_deleted_however_deep(plain):
+    folder = plain.world.root / "small"  # not in the project, which git looks through
+    folder.mkdir()
+    plain.owns()
+    makes = (
+        "import os, sys; os.chdir(sys.argv[1])\n"
+        "for _ in range(350): os.mkdir('d'); os.chdir('d')\n"
+        "open('leaf', 'w').write('x')\n"
+    )
+    run = ("run", "--keep", "--disk", f"{folder}=90M", "--")
+    done = plain.rl(*run, plain.python, "-c", makes, str(folder))
+    assert "rl: kept 1 file, 1 B" in done.stderr.splitlines(), done.stderr
+    done = plain.rl(*run, "rm", "-r", str(folder / "d"))
+    assert "rl: kept 0 files, 0 B, 1 deleted" in done.stderr.splitlines(), done.stderr
+    assert os.listdir(folder) == []
+
+
 def test_names_of_one_file_and_holes_are_kept(person):
     folder = checkpoints(person)
     script = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 
 from relaunch.jsontext import dumps
 from relaunch.proc.namespace import has_many_ids, is_first, let_go_of_root, own_mounts
@@ -33,6 +34,7 @@ else:
 
 IDS, GO, KEEP = b"ids", b"go", b"keep"
 _MOST_TEXTS = 5
+_MOST_CALLS = 20_000
 _LOOK_MS = ((0.5, 100), (0.05, 25), (0.0, 5))
 """With more than this share free, look again after so long: who fills it is seen in time."""
 
@@ -176,6 +178,7 @@ class Holder:
     def _keep(self) -> dict[str, Any]:
         from relaunch.trial.place.disk.keep import Keeping
 
+        _go_deep()
         done = [
             Keeping(layer, owners=self.has_all_ids) for one in self.made for layer in one.layers
         ]
@@ -191,6 +194,15 @@ class Holder:
                 "problems": _some([text for one in done for text in one.problems]),
                 "conflicts": _some(conflicts),
                 "beside": _some([text for one in done for text in one.beside])}  # fmt: skip
+
+
+def _go_deep() -> None:
+    """Allow folders within folders, thousands of them: each is open while what is in it is kept."""
+    import resource
+
+    sys.setrecursionlimit(_MOST_CALLS)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _some(texts: list[str]) -> list[str]:
