@@ -17,6 +17,7 @@ from tests.depth import IS_DEEP, rounds
 from tests.power import disk
 
 RL = (sys.executable, "-m", "relaunch")
+REMOTE = "https://example.org/project.git"
 _ANNOUNCED = re.compile(r"#(\d+)")
 
 
@@ -84,6 +85,11 @@ def rl(at: Path, env: dict[str, str], *words: str) -> subprocess.CompletedProces
 
 def see(at: Path, env: dict[str, str], old: dict[str, str]) -> None:
     """Read all that was announced long before the cut, and go on working after it."""
+    for words in (("log", "--all", "-1"), ("gc", "-q"), ("fsck", "--connectivity-only")):
+        git = ["git", "-C", str(at / "project"), *words]
+        users = subprocess.run(git, env=env, capture_output=True, text=True)
+        assert users.returncode == 0, users.stderr
+    assert REMOTE in (at / "project" / ".git" / "config").read_text()
     log = rl(at, env, "log", "--all", "--json")
     assert log.returncode == 0, log.stderr
     rows = {row["id"]: row for row in json.loads(log.stdout)["trials"]}
@@ -134,7 +140,8 @@ def test_no_trial_is_lost_and_no_store_is_poisoned_when_the_power_goes(tmp_path:
             (project / "inner" / f"file{n}.py").write_text(f"print({n})\n" * 9)
         (project / "inner" / "train.py").write_text("")
         person = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-        for words in (("init", "-q"), ("add", "-A"), (*person, "commit", "-qm", "start")):
+        remote = ("remote", "add", "origin", REMOTE)
+        for words in (("init", "-q"), remote, ("add", "-A"), (*person, "commit", "-qm", "start")):
             subprocess.run(["git", *words], cwd=project, env=env, check=True)
         os.sync()
         worker = Worker(project, env)

@@ -6,14 +6,19 @@ HEAD is read from its files: asking git would cost a process on every relaunch.
 from __future__ import annotations
 
 import os
+import time
+from errno import EAGAIN
 
+from relaunch.journal import to_disk
 from relaunch.journal.home import Home, may_write
+from relaunch.journal.snapshot.state import remove
 from relaunch.proc.capture import Captured, capture
 from relaunch.proc.git import git_env
 from relaunch.textfile import read_if_there
 
 BASE = "refs/relaunch/base"
-_KEEP = ("gc.refs/relaunch/*.reflogExpire", "gc.refs/relaunch/*.reflogExpireUnreachable")
+_KEPT = b'[gc "refs/relaunch/*"]'
+_KEEP = b"%s\n\treflogExpire = never\n\treflogExpireUnreachable = never\n" % _KEPT
 
 
 def read_head(home: Home) -> str:
@@ -48,22 +53,70 @@ def objects_of(home: Home) -> str:
     return os.path.join(home.common_dir, "objects")
 
 
-def pin(home: Home, commit: str) -> bool:
+def pin(home: Home, commit: str, *, drafts: str) -> bool:
     """Keep `commit` in the user's repository from its gc, for good; False if that cannot be.
 
-    One ref with a reflog that never expires: no branch, no line more in `git log --all`.
+    One ref with a reflog that never expires: no branch, no line more in `git log --all`. In the
+    folder `drafts`, which is ours, files are written before they take their place.
     """
-    log = os.path.join(home.common_dir, "logs", BASE)
-    if f" {commit} " in read_if_there(log):
+    ref, log = os.path.join(home.common_dir, BASE), os.path.join(home.common_dir, "logs", BASE)
+    is_broken = has_broken_pin(home)
+    if not is_broken and f" {commit} " in read_if_there(log):
         return True
     if not may_write(home.common_dir):
         return False
-    if '[gc "refs/relaunch/*"]' not in read_if_there(os.path.join(home.common_dir, "config")):
-        for name in _KEEP:
-            if user_git(home, "config", "--local", name, "never").code:
-                return False
-    args = ("update-ref", "-m", "base of a trial", "--create-reflog", BASE, commit)
-    return user_git(home, *args).code == 0
+    try:
+        if is_broken:
+            os.unlink(ref)
+        _keep_for_good(home, drafts)
+    except OSError:
+        return False
+    # Git since 2.36 then syncs the ref before it has its name; before, a power cut can empty it.
+    words = ("-c", "core.fsync=reference", "update-ref", "-m", "base of a trial")
+    if user_git(home, *words, "--create-reflog", BASE, commit).code:
+        return False
+    to_disk.soon(lambda: to_disk.sync([ref, log, os.path.dirname(ref), os.path.dirname(log)]))
+    return True
+
+
+def has_broken_pin(home: Home) -> bool:
+    """Tell whether a power cut left our ref empty: git then refuses to collect garbage at all."""
+    ref = os.path.join(home.common_dir, BASE) if home.common_dir else ""
+    return os.path.isfile(ref) and not _is_oid(read_if_there(ref).strip())
+
+
+def _keep_for_good(home: Home, drafts: str) -> None:
+    """Have reflogs of ours never expire, in the settings of the user's repository.
+
+    Not by `git config`: that syncs nothing, and a power cut could leave no settings at all.
+    OSError if it cannot be done, as where git holds its lock.
+    """
+    path = os.path.realpath(os.path.join(home.common_dir, "config"))
+    text, mode = _with_mode(path)
+    if _KEPT in text:
+        return
+    draft = os.path.join(drafts, f"config.{os.getpid()}-{time.monotonic_ns()}.tmp")
+    lock = f"{path}.lock"
+    try:
+        with open(draft, "xb") as file:
+            file.write(text + b"\n" * (text[-1:] not in (b"", b"\n")) + _KEEP)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            if _with_mode(path) != (text, mode):
+                raise OSError(EAGAIN, os.strerror(EAGAIN), path)
+            os.rename(draft, path)
+        finally:
+            os.unlink(lock)
+    finally:
+        remove(draft)
+
+
+def _with_mode(path: str) -> tuple[bytes, int]:
+    with open(path, "rb") as file:
+        return file.read(), os.fstat(file.fileno()).st_mode & 0o7777
 
 
 def user_git(home: Home, *args: str) -> Captured:

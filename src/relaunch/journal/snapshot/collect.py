@@ -7,6 +7,7 @@ import time
 
 from relaunch.errors import JournalError, SnapshotError
 from relaunch.journal.home import Home
+from relaunch.journal.snapshot.borrow import BASE, has_broken_pin, pin, read_head
 from relaunch.journal.snapshot.code import Code
 from relaunch.journal.snapshot.repository import SNAPSHOTS, Repository, reflog_line
 from relaunch.journal.snapshot.restore import borrowed_by, relocated
@@ -40,7 +41,7 @@ def collect(
     """
     roots = [root for code in keep for root in relocated(home, code).roots]
     lean = sorted({folder for root in roots for folder in borrowed_by(root)})
-    done = Collected()
+    done = Collected(repaired=tuple(_repair_pin(home)))
     for sha256 in (False, True):
         repo = Repository(home.journal, sha256=sha256)
         if os.path.isdir(repo.path):
@@ -130,6 +131,13 @@ def _repair_packs(store: _Store) -> list[str]:
     if found:
         _store_again(store, [])
     return found
+
+
+def _repair_pin(home: Home) -> list[str]:
+    """Write our ref in the user's repository anew where a power cut left it empty."""
+    if not has_broken_pin(home) or not pin(home, read_head(home), drafts=home.journal):
+        return []
+    return [f"{BASE} in {home.common_dir} was empty and is written anew: git works there again"]
 
 
 def _store_again(store: _Store, broken: Sequence[str]) -> int:

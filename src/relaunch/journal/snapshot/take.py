@@ -144,7 +144,7 @@ class _Taker:
         quiet = self._follow_excludes() and quiet
         suspects, self.data["unsettled"] = suspects_in(self.top, self.data["unsettled"])
         head = borrow.read_head(self.home)
-        if not before or before["head"] != head:
+        if not before or before["head"] != head or borrow.has_broken_pin(self.home):
             self._seed(head, suspects)
             suspects = []
             quiet = False
@@ -188,7 +188,8 @@ class _Taker:
         self.index.own()
         self.index.drop(suspects)
         if head:
-            if self.index.passing or not borrow.pin(self.home, head):
+            drafts = self.index.repo.path
+            if self.index.passing or not borrow.pin(self.home, head, drafts=drafts):
                 self.index.keep_all_of(head)
             self.index.read_tree(head)
         self.data |= {"head": head, "forced": [], "tree": "", "user_index": None}
