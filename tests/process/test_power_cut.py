@@ -164,3 +164,26 @@ def test_no_trial_is_lost_and_no_store_is_poisoned_when_the_power_goes(tmp_path:
         finally:
             worker.is_over = True
             worker.join()
+
+
+def test_a_set_that_a_trial_put_in_place_is_put_back_after_a_power_cut(tmp_path: Path) -> None:
+    """What the links were is on the disk before they are moved: else they would stay moved."""
+    with disk(tmp_path) as real:
+        project = real.at / "project"
+        (project / "conf").mkdir(parents=True)
+        env = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        assert rl(real.at, env, "set", "new", "bf16", "--from", "conf").returncode == 0
+        words = [*RL, "-s", "bf16", "--", "sh", "-c", "echo ready; read it"]
+        running = subprocess.Popen(
+            words, cwd=project, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        with open(real.at / "other", "wb") as other:  # all names are on the disk with this
+            os.fsync(other.fileno())
+        with real.cut("cut") as at:
+            assert os.readlink(at / "project" / "conf") == "conf@bf16"
+            said = json.loads((at / "project" / ".relaunch" / "sets.json").read_text())
+            assert said["links"] == {str(project / "conf"): "conf@base"}
+        running.communicate(b"\n")
+        assert os.readlink(project / "conf") == "conf@base"

@@ -321,11 +321,14 @@ def _read(path: str) -> Any:
 
 
 def _write(path: str, value: Any) -> None:
+    """Put a value on the disk before the links move: after a power cut it says where they were."""
     fresh = f"{path}.{os.getpid()}-{time.monotonic_ns()}.tmp"  # the journal sweeps such names
     try:
         fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(jsontext.dumps(value))
+            file.flush()
+            os.fsync(fd)
         os.rename(fresh, path)
     except OSError as error:
         raise PlaceError(f"cannot note the set in {path}: {error.strerror}") from error
