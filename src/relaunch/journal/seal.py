@@ -181,13 +181,9 @@ def trouble() -> str:
 def _key(*, make: bool) -> bytes:
     """Return this user's key, made on first use. OSError if it is not this user's alone."""
     path = os.path.join(state_folder(), _KEY)
-    try:
-        fd = _opened(path)
-    except FileNotFoundError:
-        if not make:
-            raise
+    if make and not _has_content(path):
         _make_key(path)
-        fd = _opened(path)
+    fd = _opened(path)
     try:
         status = os.fstat(fd)
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -200,15 +196,25 @@ def _key(*, make: bool) -> bytes:
     return key
 
 
+def _has_content(path: str) -> bool:
+    """Tell whether there is a key; nothing was ever sealed with one that a power cut emptied."""
+    try:
+        return os.lstat(path).st_size > 0
+    except FileNotFoundError:
+        return False
+
+
 def _make_key(path: str) -> None:
     """Make the key; of several runs of rl that do so at once, one makes it."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temp = f"{path}.{os.getpid()}-{time.monotonic_ns()}.tmp"
-    write_file(temp, os.urandom(_KEY_BYTES))
+    write_file(temp, os.urandom(_KEY_BYTES), is_synced=True)
     try:
         os.link(temp, path)
     except FileExistsError:
-        pass
+        if not _has_content(path):
+            os.rename(temp, path)
+            return
     except OSError:  # a file system without hard links
         os.rename(temp, path)
         return

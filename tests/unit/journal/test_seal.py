@@ -44,6 +44,16 @@ def test_what_was_sealed_is_told_file_by_file(kept: Kept) -> None:
     assert sorted(kept.sealed()) == ["0.pickle", "facts.json", "memory"]
 
 
+def test_a_key_that_a_power_cut_emptied_is_made_anew(kept: Kept, tmp_path: Path) -> None:
+    key = tmp_path / "state/relaunch/key"
+    kept.seal()
+    key.write_bytes(b"")
+    assert "32 bytes" in trouble()
+    kept.seal()
+    assert (trouble(), bool(kept.sealed())) == ("", True)
+    assert os.listdir(key.parent) == ["key"]
+
+
 def test_a_call_that_is_only_trusted_does_not_become_our_own(kept: Kept) -> None:
     for is_own in (True, False):
         seal(str(kept.trial), str(kept.call), is_own=is_own)
