@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,3 +89,56 @@ def test_trials_in_a_read_only_tree_are_found_with_those_before(world: World, gi
         gc = world.rl("gc")
         assert (gc.returncode, "not packed" in gc.stderr) == (0, False), gc.stderr
     assert commands(world.rl("log", "--json").stdout) == [("1", "one"), ("2", "two")]
+
+
+def _kill_the_search(journal: Path) -> None:
+    """Leave a search as a kill of its rl does."""
+    (journal / "searches/1/end.json").unlink()
+    (journal / "searches/1/scratch").mkdir(exist_ok=True)
+
+
+def test_root_changes_nothing_in_what_another_recorded(owner: Person, world: World) -> None:
+    """By no verb: not by masking, trusting, going on with a search, nor by sweeping."""
+    (owner.project / "train.py").write_text("def f(x):\n    return 1 / x\n\n\nf(0)\n")
+    owner.owns()
+    assert owner.rl("--", owner.python, "train.py").returncode == 1
+    assert owner.rl("repeat", "2", "--", "true").returncode == 0
+    journal = owner.project / ".git" / "relaunch"
+    (journal / "trials/1/output.0").write_bytes(b"ghp_" + b"0aB1" * 9)
+    _kill_the_search(journal)
+    owner.owns()
+    before = looks(journal)
+
+    def as_root(*words: str) -> subprocess.CompletedProcess[str]:
+        done = world.rl(*words, env=SUDO, cwd=owner.project)
+        assert (looks(journal), "fault" in done.stderr) == (before, False), (words, done.stderr)
+        return done
+
+    assert as_root("--", "true").returncode == 0
+    assert "is not ours to write" in as_root("replay", "1", "--trust").stderr
+    as_root("shrink", "--trial", "1")
+    assert "is not ours to write" in as_root("repeat", "--resume").stderr
+    assert "nothing looks like a secret" in as_root("gc", "--secrets").stderr
+    assert as_root("repeat", "2", "--", "true").returncode == 0
+    assert as_root("gc", "--older", "0s").returncode == 0
+    assert owner.rl("replay", "1").returncode == 1
+    shutil.rmtree(journal)  # what leads there is then swept
+    before = looks(journal)
+    assert as_root("repeat", "2", "--", "true").returncode == 0
+    assert "#1" not in as_root("log").stdout
+
+
+def looks(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Return what changes when somebody writes; git only touches the objects that it meets."""
+    found = {path: path.lstat() for path in folder.rglob("*") if "objects" not in path.parts}
+    return {str(path): (one.st_ino, one.st_size, one.st_uid) for path, one in found.items()}
+
+
+def test_a_search_runs_in_a_read_only_tree_where_another_was_killed(world: World) -> None:
+    assert world.rl("repeat", "2", "--", "true").returncode == 0
+    _kill_the_search(world.project / ".git" / "relaunch")
+    with read_only(world.project):
+        done = world.rl("repeat", "2", "--", "true")
+        assert (done.returncode, "fault" in done.stderr) == (0, False), done.stderr
+        again = world.rl("repeat", "--resume")
+        assert (again.returncode, "fault" in again.stderr) == (0, False), again.stderr

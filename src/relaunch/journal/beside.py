@@ -22,7 +22,7 @@ _BORROWED = "objects/info/alternates"
 def journal_of(home: Home) -> Journal:
     """Open the journal to write into, with what is in the one that it stands in for."""
     try:
-        if os.path.isdir(home.unwritable):
+        if home.unwritable:
             _link(home.unwritable, home.journal)
         elif home.foreign:  # once trusted, and not any more
             _unlink(home.journal)

@@ -10,6 +10,7 @@ import os
 
 from relaunch.errors import JournalError
 from relaunch.journal import searches
+from relaunch.journal.beside import is_of_another
 from relaunch.journal.keep import Held, bytes_below, delete
 
 TYPE_CHECKING = False
@@ -30,7 +31,8 @@ def survey(home: str) -> list[Held]:
         try:
             search = searches.load(home, number)
             kind = str(search.start.get("kind"))
-            reason = "running" if search.is_held else ""
+            reason = "of a journal that cannot be written" if is_of_another(path) else ""
+            reason = reason or ("running" if search.is_held else "")
             reason = reason or ("" if kind in newer else f"the newest {kind}")
             newer.add(kind)
             held = held.but(stays=reason, when=_last_used(search))

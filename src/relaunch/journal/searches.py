@@ -20,6 +20,7 @@ import os
 import time
 
 from relaunch.errors import JournalError
+from relaunch.journal.beside import is_of_another
 from relaunch.journal.store import cleaned, read_json, write_file, write_json
 from relaunch.jsontext import dumps, loads
 from relaunch.textfile import make_own_folder, read_text
@@ -181,7 +182,10 @@ class Search:
         return False
 
     def hold(self) -> None:
-        """Have it for ourselves; JournalError if somebody works on it."""
+        """Have it for ourselves; JournalError if somebody works on it, or it is not ours."""
+        if is_of_another(self.path):
+            there = os.path.realpath(self.path)
+            raise JournalError(f"{self.id} is not ours to write: {there}")
         path = os.path.join(self.path, "lock")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         for left in reversed(range(_TRIES)):
@@ -294,7 +298,8 @@ def kept_builds(home: str) -> list[str]:
     found = []
     for number in numbers(home):
         folder = os.path.join(home, "searches", str(number), "builds")
-        if os.path.isdir(folder) and not Search(os.path.dirname(folder), {}).is_held:
+        path = os.path.dirname(folder)
+        if os.path.isdir(folder) and not is_of_another(path) and not Search(path, {}).is_held:
             found.append(folder)
     return found
 

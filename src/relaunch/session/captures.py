@@ -6,6 +6,7 @@ import os
 
 from relaunch.errors import JournalError, RelaunchError
 from relaunch.inside.protocol import CAPTURE_SCHEMA
+from relaunch.journal.beside import is_of_another
 from relaunch.journal.store import read_json, write_file, write_json
 from relaunch.record import Record
 from relaunch.textfile import read_text
@@ -70,6 +71,8 @@ class Capture(Record):
 
     def remember(self, found: dict[str, Any]) -> None:
         """Keep what a replay found beside it; without that, the next has to search again."""
+        if is_of_another(os.path.dirname(os.path.dirname(self.path))):
+            return
         found["replays"] = found.get("replays", [])[-_MOST_SEEN:]
         try:
             write_json(os.path.join(self.path, _FOUND), found)
@@ -146,7 +149,7 @@ def seal_ours(trial: Trial, path: str, *, is_own: bool = True) -> None:
     """
     from relaunch.journal.seal import is_private, seal
 
-    if is_private(path):
+    if is_private(path) and not is_of_another(trial.path):
         try:
             seal(trial.path, path, is_own=is_own)
         except OSError:

@@ -10,6 +10,7 @@ import os
 import time
 
 from relaunch.errors import JournalError, UsageError
+from relaunch.journal.beside import is_of_another
 from relaunch.journal.seal import Unsealed, content, digests, seal, sealed
 from relaunch.jsontext import loads
 from relaunch.record import Record
@@ -68,11 +69,15 @@ class Foreign(UsageError):
 
     def trust(self) -> None:
         """Seal the call as one that is trusted, for good."""
+        hint = f"RELAUNCH_TRUST=1 rl replay {self.trial.id}, for this time"
+        if is_of_another(self.trial.path):
+            there = os.path.realpath(self.trial.path)
+            raise JournalError(f"it cannot be sealed: {there} is not ours to write", hint=hint)
         try:
             seal(self.trial.path, self.capture.path, is_own=False)
         except OSError as error:
             said = f"it cannot be sealed as trusted: {error.strerror}: {error.filename}"
-            raise JournalError(said, hint="RELAUNCH_TRUST=1 rl replay, for this time") from None
+            raise JournalError(said, hint=hint) from None
 
 
 def loadable(project: Project, ref: str, *, small: bool = False) -> tuple[Trial, list[Capture]]:

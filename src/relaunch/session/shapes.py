@@ -9,6 +9,7 @@ from relaunch.desk.replace import replace_file
 from relaunch.errors import RelaunchError, UsageError
 from relaunch.inside.shapes.book import ENDING
 from relaunch.inside.shapes.sites import functions_of
+from relaunch.journal.beside import is_of_another
 from relaunch.journal.store import read_json, write_exactly, write_file
 from relaunch.record import Record
 from relaunch.trial.shapes.plan import plan
@@ -168,6 +169,8 @@ def undo(journal: Journal, files: Sequence[str]) -> list[str]:
 def _last_written(journal: Journal, wanted: set[str]) -> tuple[str, list[str]]:
     found: list[tuple[float, str, list[str]]] = []
     for trial_id in reversed(journal.ids()[-_LOOKED_AT:]):
+        if is_of_another(os.path.join(journal.trials, trial_id)):
+            continue
         folder = os.path.join(journal.trials, trial_id, _FOLDER)
         path = os.path.join(folder, _MANIFEST)
         manifest = read_json(path)

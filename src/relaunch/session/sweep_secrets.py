@@ -12,6 +12,7 @@ import zlib
 from relaunch.errors import JournalError
 from relaunch.inside.secret_shapes import spans
 from relaunch.journal import searches
+from relaunch.journal.beside import is_of_another
 from relaunch.journal.index import index_path
 from relaunch.journal.keep import delete
 from relaunch.journal.seal import Unsealed, seal, sealed
@@ -59,7 +60,7 @@ def sweep_secrets(
     for trial_id in journal.ids():
         path = os.path.join(journal.trials, trial_id)
         try:
-            if journal.load(trial_id).running:
+            if is_of_another(path) or journal.load(trial_id).running:
                 continue
         except JournalError:
             pass  # unreadable, and no less to be swept
@@ -86,7 +87,8 @@ def sweep_killed_searches(home: str, redact: Sequence[str]) -> None:
         search = searches.Search(os.path.join(home, "searches", str(number)), {})
         done = os.path.join(search.path, "masked")
         has_ended = os.path.exists(os.path.join(search.path, "end.json"))
-        if not has_ended and not os.path.exists(done) and not search.is_held:
+        is_known = has_ended or os.path.exists(done) or is_of_another(search.path)
+        if not is_known and not search.is_held:
             sweep_killed(search.path, redact)
             with open(done, "xb"):
                 pass

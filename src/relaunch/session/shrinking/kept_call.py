@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from relaunch.errors import UsageError
+from relaunch.errors import JournalError, UsageError
+from relaunch.journal.beside import is_of_another
 from relaunch.journal.store import read_json, write_json
 from relaunch.outcome import Outcome
 from relaunch.proc.tree import MARKER
@@ -114,6 +115,9 @@ def find_call(
 ) -> KeptCall:
     """Find the call that alone fails as the trial did; UsageError if there is none."""
     trial, found = loadable(project, request.trial)
+    if is_of_another(trial.path):
+        said = f"the small call cannot be kept: {os.path.realpath(trial.path)} is not ours to write"
+        raise JournalError(said, hint=f"rl again {trial.id}, then shrink that")
     wish = Wish(trial=trial.id, limit_s=request.recipe.limits.timeout_s, fresh=request.fresh)
     replaying = Replaying(trial, env, roots, wish, lambda _: None)
     if not any(one.found.get("chosen") for one in found):
