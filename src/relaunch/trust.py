@@ -59,6 +59,14 @@ def is_of_root(fd: int) -> bool:
     return os.fstat(fd).st_uid == _ROOT
 
 
+def owner_if_root(folder: str) -> int:
+    """Return whose a folder is, where we are root and it is another's; else 0."""
+    try:
+        return 0 if os.geteuid() else os.stat(folder).st_uid
+    except OSError:
+        return 0
+
+
 def whose(path: str) -> str:
     """Name the owner of a path, for people."""
     try:

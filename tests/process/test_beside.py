@@ -121,6 +121,8 @@ def test_root_changes_nothing_in_what_another_recorded(owner: Person, world: Wor
     assert "nothing looks like a secret" in as_root("gc", "--secrets").stderr
     assert as_root("repeat", "2", "--", "true").returncode == 0
     assert as_root("gc", "--older", "0s").returncode == 0
+    assert "its owner cannot edit" in as_root("set", "new", "x", "--from", "train.py").stderr
+    assert not [*owner.project.glob("*@*")]
     assert owner.rl("replay", "1").returncode == 1
     shutil.rmtree(journal)  # what leads there is then swept
     before = looks(journal)

@@ -9,7 +9,7 @@ import os
 
 from relaunch.record import Record
 from relaunch.textfile import IN_TREE, read_start
-from relaunch.trust import foreign, state_folder
+from relaunch.trust import foreign, owner_if_root, state_folder
 
 _SHARED = 0o1002  # sticky, and writable by everybody
 _TRUE = ("1", "true", "yes", "on")
@@ -155,14 +155,6 @@ def may_write(folder: str) -> bool:
     their git would break on a reference of ours.
     """
     return os.access(folder, os.W_OK | os.X_OK) and owner_if_root(folder) == 0
-
-
-def owner_if_root(folder: str) -> int:
-    """Return whose a folder is, where we are root and it is another's; else 0."""
-    try:
-        return 0 if os.geteuid() else os.stat(folder).st_uid
-    except OSError:
-        return 0
 
 
 def _state_folder(project: str) -> str:

@@ -20,7 +20,6 @@ from relaunch.events import (
 )
 from relaunch.inside.protocol import PDB, capturing
 from relaunch.journal import to_disk
-from relaunch.journal.home import owner_if_root
 from relaunch.outcome import Outcome
 from relaunch.session import facts
 from relaunch.session.around import asks_for_more, companions_of, limit_words
@@ -34,6 +33,7 @@ from relaunch.settings import memory_bytes
 from relaunch.trial.engine import World, run_trial
 from relaunch.trial.place.doubts import doubts, interpreter
 from relaunch.trial.redact import forms, redact_all
+from relaunch.trust import owner_if_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

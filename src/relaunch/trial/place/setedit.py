@@ -21,6 +21,7 @@ from relaunch.trial.place.sets import (
     temporary,
     write_state,
 )
+from relaunch.trust import owner_if_root, whose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,11 +76,22 @@ def check_name(name: str) -> None:
 
 
 def _check_new(link: SetLink, name: str) -> None:
+    check_owner(link)
     if not os.path.lexists(link.link):
         raise PlaceError(f"{link.link} does not exist", hint="rl set new NAME --from conf")
     converted = bool(current_name(link))
     if os.path.lexists(link.variant(name)) and (converted or name != BASE):
         raise PlaceError(f"set `{name}` exists: {link.variant(name)}", hint=f"rl set use {name}")
+
+
+def check_owner(link: SetLink) -> None:
+    """Refuse as root to make a set in the folder of another, who could then not edit it."""
+    folder = os.path.dirname(link.link)
+    if owner_if_root(folder):
+        raise PlaceError(
+            f"{folder} belongs to {whose(folder)}: what root makes there, its owner cannot edit",
+            hint="rl set new NAME  # as its owner",
+        )
 
 
 def _resting(link: SetLink, sets: ConfigSets, journal: str) -> str:

@@ -6,7 +6,7 @@ import os
 
 from relaunch.errors import PlaceError
 from relaunch.trial.place.hold import HeldSet, Lock
-from relaunch.trial.place.setedit import check_name, discard
+from relaunch.trial.place.setedit import check_name, check_owner, discard
 from relaunch.trial.place.setmix.files import MIX, write_entries
 from relaunch.trial.place.sets import point, present_targets, write_state
 
@@ -87,5 +87,6 @@ def check_new(mixed: MixedSet, name: str) -> None:
     """Refuse a name that no set can have, or that one has."""
     check_name(name)
     for link in mixed.sets.links:
+        check_owner(link)
         if os.path.lexists(link.variant(name)):
             raise PlaceError(f"set `{name}` exists: {link.variant(name)}", hint="rl set ls")
