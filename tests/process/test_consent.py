@@ -367,3 +367,90 @@ def test_in_a_shallow_clone_the_last_commit_makes_no_command_mine(cloned):
     assert not (shallow / "ran").exists()
     (shallow / "relaunch.toml").write_text(RESET.replace("echo", "printf"))
     assert cloned.rl("--", "true", cwd=shallow).returncode == 0  # written here
+
+
+BARE = ("HEAD", "config", "objects/info/kept", "refs/heads/kept")
+"""What makes a folder a bare repository for git, wherever it lies."""
+
+
+def test_a_bare_repository_among_the_files_of_a_clone_makes_no_command_mine(world: World):
+    mine(world)
+    sub = world.project / "sub"
+    for name in BARE:
+        world.write(f"sub/{name}", "ref: refs/heads/none\n" if name == "HEAD" else "")
+    world.write("sub/config", "[core]\nrepositoryformatversion = 0\nbare = true\n")
+    world.write("sub/relaunch.toml", RESET)
+    by_somebody(world)
+    (sub / ".relaunch").mkdir()
+    done = world.rl("--", "true", cwd=sub)
+    assert done.returncode == 2, done.stderr
+    assert f"not run: {SHOWN}: git does not say who wrote that: " in done.stderr
+    assert not (sub / "ran").exists()
+
+
+def test_a_git_file_that_leads_nowhere_makes_no_command_mine(cloned: World):
+    tree = cloned.root / "tree"
+    cloned.git("worktree", "add", "-q", str(tree))
+    (cloned.project / ".git").rename(cloned.root / "moved")
+    for folder in (tree, tree / "sub"):
+        (folder / ".relaunch").mkdir(parents=True)
+        (folder / "relaunch.toml").write_text(RESET)
+        done = cloned.rl("--", "true", cwd=folder)
+        assert done.returncode == 2
+        assert "git does not say who wrote that: " in done.stderr
+        assert not (folder / "ran").exists()
+
+
+def test_on_a_branch_without_a_commit_the_other_branches_say_who_wrote_it(cloned: World):
+    cloned.git("checkout", "-q", "--orphan", "new")
+    assert cloned.rl("--", "true").returncode == 2
+    cloned.write("relaunch.toml", RESET.replace("echo", "printf"))
+    assert cloned.rl("--", "true").returncode == 0
+
+
+@pytest.mark.parametrize("to", ["../other/relaunch.toml", ".git/kept.toml", "via.toml"])
+def test_a_link_of_somebody_to_a_file_of_mine_makes_no_command_mine(world: World, to: str):
+    mine(world)
+    (world.root / "other").mkdir()
+    world.git("init", "-q", cwd=world.root / "other")
+    (world.root / "other/relaunch.toml").write_text(RESET)
+    (world.project / ".git/kept.toml").write_text(RESET)
+    (world.project / "via.toml").symlink_to("../other/relaunch.toml")
+    link = world.project / "relaunch.toml"
+    if to == "via.toml":
+        by_somebody(world)
+        link.symlink_to(to)
+        commit(world)
+    else:
+        link.symlink_to(to)
+        by_somebody(world)
+    done = world.rl("--", "true")
+    assert (done.returncode, ran(world)) == (2, 0), done.stderr
+    assert "Eve <eve@example.org> wrote it (" in done.stderr
+    link.unlink()
+    link.symlink_to(world.root / "other/relaunch.toml")  # as I want it: no commit has that
+    (world.project / "via.toml").unlink()
+    assert world.rl("--", "true").returncode == 0
+
+
+ACCENT = RESET.replace("reset >>", "reset \xe9 >>")
+OTHER_FORMS = {
+    "a pointer": ("relaunch.toml filter=large\n", RESET, RESET + "# mine\n"),
+    "another encoding": ("relaunch.toml working-tree-encoding=latin1\n", ACCENT, ACCENT + "#\n"),
+    "not readable": ("", RESET + "[broken", RESET),
+}
+"""Attributes, the file as somebody committed it, and as the user has edited it."""
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS)
+def test_an_edit_of_mine_beside_a_command_that_git_keeps_in_another_form(world: World, form: str):
+    mine(world)
+    world.git("config", "--global", "filter.large.clean", "echo oid $(git hash-object --stdin)")
+    attributes, committed, edited = OTHER_FORMS[form]
+    world.write(".gitattributes", attributes)
+    world.write("relaunch.toml", committed)
+    by_somebody(world)
+    world.write("relaunch.toml", edited)
+    done = world.rl("--", "true")
+    assert (done.returncode, ran(world)) == (2, 0), done.stderr
+    assert "Eve <eve@example.org> wrote it (" in done.stderr

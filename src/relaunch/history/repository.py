@@ -123,11 +123,8 @@ def open_repository(cwd: str) -> Repository:
     asked = ("--is-bare-repository", "--git-common-dir", "--show-toplevel")
     done = _git(cwd, "rev-parse", "--path-format=absolute", *asked)
     found = done.text.split("\n")
-    if found[:1] == ["true"]:
-        raise UsageError(
-            f"{cwd} is a bare repository: there is no work tree to run in",
-            hint=f"git clone {found[1]} work && cd work",
-        )
+    if found[:1] == ["true"]:  # an older git, which takes any
+        raise _is_bare(found[1])
     if done.code:
         raise _not_opened(cwd, done)
     repo = Repository(top=found[2], common=found[1])
@@ -137,8 +134,18 @@ def open_repository(cwd: str) -> Repository:
     return repo
 
 
+def _is_bare(path: str) -> UsageError:
+    return UsageError(
+        f"{path} is a bare repository: there is no work tree to run in",
+        hint=f"git clone {path} work && cd work",
+    )
+
+
 def _not_opened(cwd: str, done: Captured) -> UsageError:
     said = complaint(done)
+    bare = said.removeprefix("cannot use bare repository '").partition("' (")[0]
+    if bare != said and os.path.basename(bare) != ".git":
+        return _is_bare(bare)
     if "not a git repository" in said:
         return UsageError(
             f"{cwd} is not in a git repository", hint="cd into a clone, or git clone URL"

@@ -33,6 +33,7 @@ _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.sshCommand=false",
     "core.alternateRefsCommand=:", "core.askPass=", "credential.helper=", "log.showSignature=false",
     "commit.gpgSign=false", "submodule.recurse=false", "gc.auto=0", "maintenance.auto=false",
+    "safe.bareRepository=explicit",  # one among the files of a clone is never taken for its own
 )  # fmt: skip
 _PARAMETERS = "GIT_CONFIG_PARAMETERS"  # what `git -c` sets; older ones know no GIT_CONFIG_COUNT
 

@@ -30,6 +30,8 @@ _TIPS = ("--branches", "--remotes", "--tags", "MERGE_HEAD", "CHERRY_PICK_HEAD", 
 """Where what no commit of this branch has may come from: a merge under way, a checkout."""
 _MOST_COMMITS = 500
 """So many changes of a settings file are looked at for the one that brought a command."""
+_MOST_LINKS = 40
+"""The kernel follows no more."""
 
 
 class Wanted(Record):
@@ -145,12 +147,26 @@ def _somebody_else(file: str, commands: tuple[Command, ...]) -> str:
         return f"{os.path.basename(file)} belongs to {whose(file)}"
     from relaunch.history.repository import Repository
 
-    folder, name = os.path.split(os.path.realpath(file))
-    repo = Repository(top=folder, common="")
     try:
-        return _introduced_by(repo, name, os.path.basename(file), commands)
+        for path in _links_to(file):
+            folder, name = os.path.split(path)
+            repo = Repository(top=folder, common="")
+            if why := _introduced_by(repo, name, os.path.basename(file), commands):
+                return why
     except RelaunchError as error:
         return f"git does not say who wrote that: {error.message}"
+    return ""
+
+
+def _links_to(file: str) -> Iterator[str]:
+    """Give each link on the way to a file, and the file: somebody chose where they lead."""
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(file)
+        file = os.path.join(os.path.realpath(folder), name)
+        yield file
+        if not os.path.islink(file):
+            break
+        file = os.path.join(os.path.dirname(file), os.readlink(file))
 
 
 class Version(Record):
@@ -165,18 +181,21 @@ class Version(Record):
 
 
 def _introduced_by(repo: Repository, name: str, kind: str, commands: tuple[Command, ...]) -> str:
-    inside = repo.try_git("rev-parse", "--is-inside-work-tree")
-    if inside.code and b"not a git repository" in inside.err:
+    asked = ("rev-parse", "--is-inside-work-tree")
+    inside = repo.try_git(*asked)
+    if inside.code and b"not a git repository (or any" in inside.err:
         return ""
-    if repo.try_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").code and not inside.code:
-        return ""  # nothing is committed yet
+    if inside.code or inside.text.strip() != "true":
+        repo.git(*asked)  # says why it cannot be known
+        raise RelaunchError(f"{repo.top} is git's own")
+    is_unborn = repo.try_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").code
     wanted = _as_kept(commands)
-    for tips in (("HEAD",), _TIPS):
+    for tips in (_TIPS,) if is_unborn else (("HEAD",), _TIPS):
         rows = _log(repo, name, tips)
         texts = _versions(repo, name, [row.commit for row in rows])
         resets = {row.commit: _resets_in(text, kind) for row, text in zip(rows, texts, strict=True)}
         found = brought_by(rows, resets, wanted)
-        if not found and tips == ("HEAD",) and rows and not repo.is_changed(name):
+        if not found and tips == ("HEAD",) and rows and _can_be_of_head(repo, name, kind, wanted):
             found = rows  # git wrote it in another form than it keeps
         mine = _addresses(repo) if found else ()
         for row in found:
@@ -187,6 +206,19 @@ def _introduced_by(repo: Repository, name: str, kind: str, commands: tuple[Comma
         if found:
             return ""
     return ""  # in no commit: it was written here
+
+
+def _can_be_of_head(repo: Repository, name: str, kind: str, wanted: tuple[Command, ...]) -> bool:
+    """Tell whether the commands came with HEAD, though no commit shows them as they are.
+
+    So it is in a file that is a pointer, has another encoding, or was broken and is repaired.
+    """
+    if not repo.is_changed(name):
+        return True
+    if not repo.git("ls-tree", "HEAD", "--", name).startswith(b"100"):
+        return False
+    written = repo.git("cat-file", "--filters", f"HEAD:./{name}")
+    return _resets_in(written, kind) in (wanted, None)
 
 
 def brought_by(
