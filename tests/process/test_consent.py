@@ -454,3 +454,32 @@ def test_an_edit_of_mine_beside_a_command_that_git_keeps_in_another_form(world: 
     done = world.rl("--", "true")
     assert (done.returncode, ran(world)) == (2, 0), done.stderr
     assert "Eve <eve@example.org> wrote it (" in done.stderr
+
+
+def test_a_bare_rl_asks_about_what_took_the_place_of_a_hidden_password(world: World):
+    mine(world)
+    world.write("relaunch.toml", "[run]\nreset = 'curl -V -u me:password-of-mine'\n")
+    commit(world)
+    assert world.rl("--", "true").returncode == 0
+    assert world.rl().returncode == 0
+    world.write("relaunch.toml", "[run]\nreset = 'curl -V -u me:$(touch${IFS}ran)'\n")
+    by_somebody(world)
+    for words in ((), ("again", "1"), ("-n", "2")):
+        done = world.rl(*words)
+        assert done.returncode == 2
+        assert not (world.project / "ran").exists(), words
+        assert "the secret was not kept" in done.stderr
+
+
+def test_what_runs_again_is_shown_again_and_asked_about_while_the_settings_say_it(cloned: World):
+    assert cloned.rl("--", "true", env={"RELAUNCH_TRUST": "1"}).returncode == 0
+    done = cloned.rl()
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"rl: not run: {SHOWN}: Eve <eve@example.org> wrote it (")
+    cloned.rl("trust")
+    assert f"rl: {SHOWN}\n" in cloned.rl().stderr
+    assert f"rl: {SHOWN}\n" in cloned.rl("-n", "2").stderr
+    cloned.write("relaunch.toml", "")
+    earlier = "rl: reset: echo reset >> ran (of #1)\n"
+    assert earlier in cloned.rl("again", "1").stderr
+    assert earlier.replace("#1", "#1.2") not in cloned.rl("--no-reset").stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relaunch.errors import JournalError
 from relaunch.session.attempt import Attempt
+from relaunch.session.consent import show_earlier
 from relaunch.session.plan import check_secrets_given, recipe_of
 
 TYPE_CHECKING = False
@@ -25,5 +26,6 @@ def run_again(project: Project, trial: Trial, *, tell: Callable[[Event], object]
         )
     check_secrets_given(trial, {})
     recipe = recipe_of(trial, project)
+    show_earlier(recipe.resets, trial.id, tell=tell)
     note = f"again #{trial.id}"
     return Attempt(project, recipe, tell=tell, note=note, again=trial).run()

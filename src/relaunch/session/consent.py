@@ -83,6 +83,29 @@ def pass_commands(
     allow(project, wanted)
 
 
+def pass_earlier(
+    project: Project,
+    commands: tuple[Command, ...],
+    trial: str,
+    *,
+    tell: Callable[[Event], object],
+    ask: Callable[[Wanted], bool] | None,
+) -> None:
+    """Show what ran before an earlier trial and runs again; ask where the settings still say it."""
+    if commands == project.settings.run.reset:
+        pass_commands(project, tell=tell, ask=ask)
+    else:
+        show_earlier(commands, trial, tell=tell)
+
+
+def show_earlier(
+    commands: tuple[Command, ...], trial: str, *, tell: Callable[[Event], object]
+) -> None:
+    """Show what ran before an earlier trial and runs again."""
+    for one in commands:
+        tell(Warned(text=f"reset: {shown(one)} (of #{trial})"))
+
+
 def wanted_by(project: Project) -> Wanted | None:
     """Return what the settings would run; nothing where they run nothing."""
     settings = project.settings

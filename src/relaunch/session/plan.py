@@ -34,11 +34,15 @@ def plan(
 
     PlaceError where the settings would run what somebody else wrote, and the user does not want it.
     """
-    if request.argv and request.resets is None and project.settings.run.reset:
-        from relaunch.session.consent import pass_commands
+    last = None if request.argv else _last(project, request)
+    base = recipe_of(last, project, request.env) if last else _fresh(project, request)
+    if base.resets and request.resets is None:
+        from relaunch.session.consent import pass_commands, pass_earlier
 
-        pass_commands(project, tell=tell, ask=ask)
-    base = _fresh(project, request) if request.argv else _repeated(project, request)
+        if last is None:
+            pass_commands(project, tell=tell, ask=ask)
+        else:
+            pass_earlier(project, base.resets, last.id, tell=tell, ask=ask)
     recipe = _asked(project, base, request)
     sets = request.sets if request.sets is not None else (recipe.config_set,)
     return [recipe.but(config_set=name) for name in sets for _ in range(request.times)]
@@ -58,13 +62,14 @@ def _fresh(project: Project, request: Request) -> Recipe:
     )
 
 
-def _repeated(project: Project, request: Request) -> Recipe:
+def _last(project: Project, request: Request) -> Trial:
+    """Return the trial to repeat; UsageError where there is none, or its secrets are not here."""
     last = last_trial(project, warm=request.warm)
     if last is None:
         rl = "rl warm" if request.warm else "rl"
         raise UsageError("nothing to repeat yet", hint=f"{rl} -- python train.py")
     check_secrets_given(last, request.env or {})
-    return recipe_of(last, project, request.env)
+    return last
 
 
 def check_secrets_given(trial: Trial, given: Mapping[str, str]) -> None:
@@ -205,14 +210,26 @@ def recipe_of(
 def _reset_again(
     kept: str | list[str], project: Project, again: Callable[[str], str]
 ) -> str | tuple[str, ...]:
-    """Return a reset of the settings where that is shown the same; it may hold a secret."""
+    """Return a reset of the settings where that is shown the same; it may hold a secret.
+
+    What is hidden can be a command of somebody else's by now: then it is not taken unasked.
+    """
     for reset in project.settings.run.reset:
-        if isinstance(reset, str):
-            if kept == mask_text(reset, {}):
-                return reset
-        elif kept == mask_words(reset, {}):
+        shown = mask_text(reset, {}) if isinstance(reset, str) else mask_words(reset, {})
+        if kept == shown and (not _has_secret(kept) or _may_run(project)):
             return reset
     return again(kept) if isinstance(kept, str) else tuple(map(again, kept))
+
+
+def _has_secret(kept: str | list[str]) -> bool:
+    return REDACTED in (kept if isinstance(kept, str) else " ".join(kept))
+
+
+def _may_run(project: Project) -> bool:
+    from relaunch.session.consent import wanted_by
+
+    wanted = wanted_by(project)
+    return wanted is None or not wanted.why
 
 
 def _set_again(
