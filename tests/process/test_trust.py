@@ -233,6 +233,55 @@ def test_a_journal_that_came_with_a_clone_is_not_used(world: World):
     assert pwned.exists()
 
 
+def test_a_journal_beside_a_bare_repository_came_with_a_clone_all_the_same(world: World):
+    sub = world.project / "sub"
+    (sub / ".relaunch").mkdir(parents=True)
+    pwned = world.root / "pwned"
+    world.rl("--", "touch", str(pwned), cwd=sub)
+    pwned.unlink()
+    (sub / ".relaunch/.gitignore").unlink()
+    for name, text in (("HEAD", "ref: refs/heads/none\n"), ("objects/x", ""), ("refs/x", "")):
+        world.write(f"sub/{name}", text)
+    world.write("sub/config", "[core]\nrepositoryformatversion = 0\nbare = true\n")
+    world.git("--git-dir", str(world.project / ".git"), "add", "-Af", ".")
+    world.git("commit", "-qm", "all")
+    clone = world.root / "clone"
+    world.git("clone", "-q", str(world.project), str(clone))
+    done = world.rl(cwd=clone / "sub")
+    assert not pwned.exists()
+    assert f"rl: {clone}/sub/.relaunch came with the repository" in done.stderr
+
+
+def test_a_journal_of_which_git_cannot_say_where_it_came_from_is_not_used(world: World):
+    sub = world.project / "sub"
+    (sub / ".relaunch").mkdir(parents=True)
+    world.rl("--", "echo", "mine", cwd=sub)
+    assert commands(world, sub) == [["echo", "mine"]]
+    index = world.project / ".git/index"
+    index.rename(world.root / "index")
+    index.write_text("broken")
+    done = world.rl("log", cwd=sub)
+    said = "may have come with the repository: "
+    assert f"rl: {sub}/.relaunch {said}" in done.stderr
+    assert "index file smaller than expected: nothing of it is used" in done.stderr
+    assert f"try: git -C {sub} status" in done.stderr
+    index.unlink()
+    (world.root / "index").rename(index)
+    assert commands(world, sub) == [["echo", "mine"]]
+
+
+def test_a_repository_of_another_user_above_does_not_take_my_journal_away(
+    world: World, attacker: Person
+):
+    shared = attacker.world.root / "shared"
+    mine = shared / "mine"
+    (mine / ".relaunch").mkdir(parents=True)
+    shared.chmod(0o777)
+    world.rl("--", "echo", "mine", cwd=mine)
+    as_attacker(attacker, shared, "git init -q; echo broken > .git/index")
+    assert commands(world, mine) == [["echo", "mine"]]
+
+
 @pytest.mark.parametrize("made", ["nothing", ".local/state/relaunch"])
 def test_a_home_of_another_user_remembers_nothing_for_root(attacker: Person, made: str):
     as_attacker(attacker, attacker.world.home, f"mkdir -p {made}")

@@ -45,7 +45,10 @@ def _journal_apart(home: Home) -> Warned | None:
     from relaunch.trust import foreign, whose
 
     why, hint = "came with the repository", f"git rm -r --cached {draw.quote(home.foreign)}"
-    if foreign(home.foreign) or foreign(home.allow):
+    if home.untold:
+        why = f"may have come with the repository: {home.untold}"
+        hint = f"git -C {draw.quote(home.project)} status"
+    elif foreign(home.foreign) or foreign(home.allow):
         why, hint = f"belongs to {whose(home.foreign)}", f"rl trust {draw.quote(home.allow)}"
     text = f"{home.foreign} {why}: nothing of it is used, and trials are kept in {home.journal}"
     return Warned(text=text, hint=hint)

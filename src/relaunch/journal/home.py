@@ -34,6 +34,8 @@ class Home(Record):
     """What is neither read nor written: it belongs to another user, or came with a clone."""
     allow: str = ""
     """The folder that the user would have to trust, for that to be used."""
+    untold: str = ""
+    """Why it is not known whether that came with a clone."""
 
 
 def find_home(cwd: str) -> Home:
@@ -60,9 +62,11 @@ def find_home(cwd: str) -> Home:
     project = marked or cwd
     if not marked and _is_wide(project):
         return _apart(cwd, "", "")
-    theirs = foreign(project, os.path.join(project, IN_TREE)) or _came_along(project, top)
-    if theirs:
+    if theirs := foreign(project, os.path.join(project, IN_TREE)):
         return _apart(cwd, theirs, project)
+    came, untold = _came_along(project, top)
+    if came:
+        return _apart(cwd, came, project).but(untold=untold)
     journal, unwritable = _writable(os.path.join(project, IN_TREE), project)
     return Home(project=project, journal=journal, unwritable=unwritable)
 
@@ -78,16 +82,25 @@ def _apart(cwd: str, theirs: str, allow: str) -> Home:
     )
 
 
-def _came_along(project: str, top: str) -> str:
-    """Return the journal below a repository that is among its files: others wrote what it holds."""
-    marker = os.path.join(project, IN_TREE)
-    if not top or not os.path.lexists(marker):
-        return ""
-    from relaunch.proc.capture import capture
+def _came_along(project: str, top: str) -> tuple[str, str]:
+    """Return the journal below a repository that is among its files: others wrote what it holds.
+
+    Also where git cannot tell, with what it says. A repository of another user is not asked: what
+    is ours in it did not come with it.
+    """
+    marker, dot_git = os.path.join(project, IN_TREE), os.path.join(top, ".git")
+    if not top or not os.path.lexists(marker) or not _git_dir(dot_git) or foreign(top, dot_git):
+        return "", ""
+    from relaunch.proc.capture import capture, complaint
     from relaunch.proc.git import git_env
 
-    done = capture(("git", "-C", project, "ls-files", "-z", "--", IN_TREE), env=git_env())
-    return marker if done.out and not done.code else ""
+    # At the top: below it git may find a bare repository that is among the files of a clone.
+    at_top = ("git", "-c", "safe.directory=*", "-C", top)
+    listed = ("ls-files", "-z", "--", os.path.relpath(marker, top))
+    done = capture((*at_top, *listed), env=git_env())
+    if done.code:
+        return marker, "git cannot be started" if done.code == 127 else complaint(done)
+    return (marker if done.out else ""), ""
 
 
 def _is_wide(project: str) -> bool:
