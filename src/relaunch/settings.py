@@ -13,7 +13,7 @@ from relaunch import jsontext
 from relaunch.errors import SettingsError
 from relaunch.inside.secret_shapes import spans
 from relaunch.record import Record
-from relaunch.textfile import read_open, read_text
+from relaunch.textfile import IN_TREE, read_open, read_text
 from relaunch.trust import foreign, is_of_root, own_settings
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 _MOST_BYTES = 16 * MIB
 """Of a settings file: a clone can hold a link to `/dev/zero`."""
-_FORM = 1  # of the parsed copy; raise it when a key or a default changes its meaning
+_FORM = 2  # of the parsed copy; raise it when a key or a default changes its meaning
 _SETTLED_NS = 50_000_000  # a file younger than this may change again without a new time stamp
 _ENV = (
     "CUDA_*", "NCCL_*", "TORCH_*", "PYTORCH_*", "PYTHON*", "SLURM_*", "OMP_*", "MKL_*",
@@ -389,6 +389,8 @@ def _checked(data: Any, path: str, text: str, table: tuple[str, ...]) -> dict[st
             if check is None:
                 raise fault((section, key), _unknown(f"{section}.{key}", _dotted(section)))
             try:
+                if section == "sets" and key not in known:
+                    _inner_path(key)
                 checked[section][key] = check(value)
             except (ValueError, TypeError) as error:
                 raise fault((section, key), f"`{section}.{key}`: {error}") from None
@@ -503,6 +505,16 @@ def _pattern(value: object) -> str:
     if os.path.isabs(value) or ".." in value.split("/"):
         raise ValueError(f"must stay inside the project, not {_shown(value)}")
     return value
+
+
+def _inner_path(key: str) -> None:
+    """Refuse a link that would be made outside of the project, or among what is git's and ours."""
+    parts = key.split("/")
+    if os.path.isabs(key) or ".." in parts or not key.strip("./"):
+        raise ValueError("must stay inside the project")
+    for owner, folder in (("git", ".git"), ("rl", IN_TREE)):
+        if folder in parts:
+            raise ValueError(f"is {owner}'s own")
 
 
 def _variable(value: object) -> str:

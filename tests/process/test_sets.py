@@ -73,6 +73,33 @@ def test_a_pattern_in_the_settings_names_the_sets(world: World) -> None:
     assert world.rl("set", "use", "fast").stdout == "run.yaml -> runs/run-fast.yaml\n"
 
 
+OUTSIDE = {
+    "../home/.profile": "relaunch.toml:2:1: `sets.../home/.profile`: must stay inside the project",
+    "/etc/profile": "relaunch.toml:2:1: `sets./etc/profile`: must stay inside the project",
+    ".git/hooks/post-checkout": "`sets..git/hooks/post-checkout`: is git's own",
+    "home/.profile": "[sets] home/.profile would be made in ",
+    "git/post-checkout": "[sets] git/post-checkout would be made in ",
+}
+
+
+@pytest.mark.parametrize("link", OUTSIDE)
+def test_the_settings_of_a_project_make_no_link_elsewhere(world: World, link: str) -> None:
+    world.write("relaunch.toml", f'[sets]\n"{link}" = "conf@*"\n')
+    world.write("conf@a", "planted\n")
+    (world.project / ".git/hooks").mkdir()
+    (world.project / "home").symlink_to("../home")
+    (world.project / "git").symlink_to(".git/hooks")
+    (world.home / "real").write_text("mine\n")
+    (world.home / ".profile").symlink_to("real")
+    for words in (("-s", "a", "--", "cat", "../home/.profile"), ("set", "use", "a"),
+                  ("set", "new", "b")):  # fmt: skip
+        done = world.rl(*words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert OUTSIDE[link] in done.stderr
+    assert os.readlink(world.home / ".profile") == "real"
+    assert os.listdir(world.project / ".git/hooks") == []
+
+
 def test_a_tracked_folder_is_turned_with_a_warning_and_git_keeps_its_own(world: World) -> None:
     conf(world)
     head = world.commit()

@@ -12,6 +12,7 @@ from relaunch.proc.git import git_env
 from relaunch.trial.place.hold import Lock
 from relaunch.trial.place.sets import (
     BASE,
+    check_inside,
     current_name,
     drop_state,
     point,
@@ -38,6 +39,7 @@ def new_set(
     """Make set `name` for every link of `sets` as a copy of the one in place; return the copies."""
     check_name(name)
     for link in sets.links:
+        check_inside(sets.project, link)
         _check_new(link, name)
     made = []
     lock = Lock(journal)

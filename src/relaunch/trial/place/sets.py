@@ -12,7 +12,7 @@ import time
 from relaunch import jsontext
 from relaunch.errors import PlaceError
 from relaunch.record import Record
-from relaunch.textfile import read_text
+from relaunch.textfile import IN_TREE, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,11 +155,21 @@ def targets_for(sets: ConfigSets, name: str) -> dict[str, str]:
         raise PlaceError(f"no set `{name}` (there are: {known})", hint=f"rl set new {name}")
     targets = {}
     for link in sets.links:
+        check_inside(sets.project, link)
         if os.path.lexists(link.variant(name)):
             targets[link.link] = link.target(name)
         elif os.path.lexists(link.variant(BASE)):
             targets[link.link] = link.target(BASE)
     return targets
+
+
+def check_inside(project: str, link: SetLink) -> None:
+    """PlaceError where the way to a link leads out of the project, or to what is git's or ours."""
+    folder, top = os.path.realpath(os.path.dirname(link.link)), os.path.realpath(project)
+    inner = os.path.relpath(folder, top).split(os.sep)
+    if inner[0] == ".." or {".git", IN_TREE} & set(inner):
+        name = os.path.relpath(link.link, project)
+        raise PlaceError(f"[sets] {name} would be made in {folder}, which is not the project's")
 
 
 def present_targets(sets: ConfigSets) -> dict[str, str]:
