@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import World
-from tests.needs import needs
+from tests.needs import INSTALLED, needs
 
 RL = (sys.executable, str(Path(__file__).parents[2] / "bin/rl"))
 """The script that an installer puts in place, with the Python that it names."""
@@ -95,6 +95,28 @@ def test_as_a_module_too_nothing_but_the_package_itself_is_looked_for_there(
         done = world.rl("doctor", env={"PYTHONPATH": path}, timeout=120)
         assert done.returncode == 0, done.stderr
         assert not sprung.exists(), sprung.read_text()
+
+
+ASKS = """\
+import sys
+from relaunch.proc.ours import ask_python
+from relaunch.trial.place.pythons import version_of
+python = sys.argv[1]
+said = ask_python(python, "", "print(sys.path[0] == '')")
+print(version_of(python).rpartition(".")[0], said.text)
+"""
+
+
+@pytest.mark.parametrize("version", INSTALLED)
+def test_a_python_that_is_asked_loads_no_module_of_the_folder(
+    world: World, sprung: Path, version: str
+):
+    for safe in ("", "1"):
+        words = [sys.executable, "-I", "-c", ASKS, INSTALLED[version]]
+        found = world.start(words, env={"PYTHONSAFEPATH": safe})
+        out, err = found.communicate(timeout=120)
+        assert not sprung.exists(), sprung.read_text()
+        assert out.decode().split() == [version, str(not safe)], err
 
 
 def test_the_program_sees_its_path_as_it_was(world: World):

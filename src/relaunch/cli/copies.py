@@ -8,8 +8,7 @@ from relaunch.cli import draw
 from relaunch.cli.opened import open_project
 from relaunch.errors import UsageError
 from relaunch.jsontext import loads
-from relaunch.proc.capture import capture
-from relaunch.proc.ours import asking
+from relaunch.proc.ours import ask_python
 from relaunch.session.plan import last_trial
 from relaunch.trial.place.interpreter import interpreter
 
@@ -29,7 +28,7 @@ def list_copies(packages: Sequence[str], *, json: bool) -> int:
     tops = [name.partition(".")[0] for name in packages]
     run = f"exec(compile({text!r}, 'copies', 'exec'))"
     needed = "import __future__, importlib.machinery, importlib.metadata, json"
-    asked = capture([*asking(python, needed, run), *tops])
+    asked = ask_python(python, needed, run, words=tops)
     try:
         found = loads(asked.text)
     except ValueError:

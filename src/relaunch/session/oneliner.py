@@ -82,9 +82,8 @@ def _is_unsure(program: Program, version: str) -> bool:
 
 
 def _asked(start: Start, line: str, env: Mapping[str, str]) -> Program | None:
-    from relaunch.desk.oneliner.ask import question, understood
-    from relaunch.proc.capture import capture
+    from relaunch.desk.oneliner.ask import asked, understood
 
     data = line.encode("utf-8", "surrogateescape")
-    done = capture(question(start.python.executable), env=env, data=data)
+    done = asked(start.python.executable, env, data)
     return understood(done.text) if done.code == 0 else None

@@ -12,7 +12,13 @@ import sys
 from relaunch.desk.oneliner.modules import Module
 from relaunch.desk.oneliner.program import Program, write
 from relaunch.jsontext import dumps, loads
-from relaunch.proc.ours import asking
+from relaunch.proc.ours import ask_python
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from relaunch.proc.capture import Captured
 
 _SOURCE = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -24,9 +30,9 @@ _NEEDED = (
 )
 
 
-def question(python: str) -> list[str]:
-    """Return the command that asks this Python."""
-    return [*asking(python, _NEEDED, "answer()"), _SOURCE]
+def asked(python: str, env: Mapping[str, str], line: bytes) -> Captured:
+    """Have this Python read the line."""
+    return ask_python(python, _NEEDED, "answer()", words=[_SOURCE], env=env, data=line)
 
 
 def answer() -> None:

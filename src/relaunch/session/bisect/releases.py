@@ -12,8 +12,7 @@ import sys
 from relaunch.errors import PlaceError, UsageError
 from relaunch.journal import searches
 from relaunch.proc import workers
-from relaunch.proc.capture import capture
-from relaunch.proc.ours import module_of, plain_env
+from relaunch.proc.ours import ask_module, plain_env
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 from relaunch.session import facts
@@ -82,7 +81,7 @@ def releases_of(package: str, python: str) -> list[str]:
     """List the releases of a package that this Python could install, oldest first."""
     words = ("--disable-pip-version-check", "index", "versions", "--pre", package)
     for one in (python, sys.executable):
-        done = capture(module_of(one, "pip", *words), env=plain_env(os.environ))
+        done = ask_module(one, "pip", *words, env=plain_env(os.environ))
         listed = _LISTED.search(done.text)
         if listed:
             return [word.strip() for word in listed[1].split(",")][::-1]

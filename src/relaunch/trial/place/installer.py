@@ -14,7 +14,7 @@ from relaunch.errors import LaunchError, PlaceError
 from relaunch.inside.secret_shapes import mask
 from relaunch.jsontext import dumps, loads
 from relaunch.proc.capture import capture
-from relaunch.proc.ours import asking, module_of
+from relaunch.proc.ours import ask_module, ask_python
 from relaunch.record import Record
 from relaunch.trial.place.pythons import numbers
 
@@ -69,12 +69,12 @@ def works(rung: str, python: str, env: Mapping[str, str]) -> bool:
 
 def _has_pip(python: str, env: Mapping[str, str]) -> bool:
     """Tell whether its pip can install into another Python."""
-    said = capture(module_of(python, "pip", "--version"), env=env).text.split()
+    said = ask_module(python, "pip", "--version", env=env).text.split()
     return bool(said[1:]) and numbers(said[1]) >= (22, 3) and _imports(python, env, "venv")
 
 
 def _imports(python: str, env: Mapping[str, str], names: str) -> bool:
-    return capture(asking(python, f"import {names}"), env=env).code == 0
+    return ask_python(python, f"import {names}", env=env).code == 0
 
 
 _TRIED: dict[str, Callable[[str, Mapping[str, str]], bool]] = {

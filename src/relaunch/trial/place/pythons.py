@@ -6,6 +6,7 @@ import os
 import re
 
 from relaunch.proc.capture import capture
+from relaunch.proc.ours import ask_bare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def version_of(python: str) -> str:
         return ""
     if asked not in _versions:
         code = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
-        said = capture([python, "-E", "-s", "-S", "-c", code])
+        said = ask_bare(python, code)
         _versions[asked] = said.text.strip() if said.code == 0 else ""
     return _versions[asked]
 
