@@ -136,3 +136,33 @@ def test_rl_calls_itself_again_without_the_folders_modules(world: World, sprung:
     out, err = done.communicate()
     assert (done.returncode, out.split()[:1]) == (0, [b"rl"]), err
     assert not sprung.exists()
+
+
+TOOLS = (
+    "git", "uv", "py-spy", "pystack", "strace", "tmux", "sinfo", "scontrol", "squeue", "srun",
+    "salloc", "python", "python3", "python3.9", "ps", "cc", "gcc", "gdb", "nvidia-smi", "pip",
+)  # fmt: skip
+BARE_PATHS = ("{here}:", "{here}:.", ".:{here}")
+
+
+@pytest.mark.parametrize("path", BARE_PATHS)
+def test_no_tool_that_lies_in_the_folder_is_started(world: World, path: str):
+    sprung, here = world.root / "sprung", world.root / "tools"
+    here.mkdir()
+    for tool in ("git", "sh", "true", "false", "sleep"):  # all others are missing
+        (here / tool).symlink_to(shutil.which(tool) or tool)
+    for name in TOOLS:
+        (world.project / name).write_text(f"#!/bin/sh\necho $0 $* >> {sprung}\n")
+        (world.project / name).chmod(0o755)
+    world.commit()
+    env = {"PATH": path.format(here=here)}
+    for words in (
+        ("--", "true"), ("--hang", "0.2", "--", "sleep", "1"), ("log",), ("doctor",),
+        ("bisect", "--good", "HEAD~1", "--bad", "HEAD", "--", "false"), ("stacks", "--job", "1"),
+        ("blame", "--", "false"), ("watch", "--once"), ("--slurm", "--", "true"), ("stacks", "1"),
+    ):  # fmt: skip
+        found = world.start([*RL, *words], env=env)
+        _, err = found.communicate(timeout=120)
+        assert b"Traceback" not in err, err.decode()
+        assert b"internal fault" not in err, err.decode()
+        assert not sprung.exists(), (words, sprung.read_text())

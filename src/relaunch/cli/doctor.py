@@ -70,6 +70,7 @@ def _advice(here: World) -> list[Advice]:
 
 def _report(here: World, *, as_json: bool) -> int:
     from relaunch.desk.doctor import ladders
+    from relaunch.proc.capture import own_path
     from relaunch.session.bisect.ladders import bisect_ladders
     from relaunch.session.blame_ladder import blame_ladder
     from relaunch.session.disk_ladder import disk_ladder
@@ -79,9 +80,11 @@ def _report(here: World, *, as_json: bool) -> int:
     from relaunch.session.stacks_ladder import stacks_ladder
 
     opened.here()  # says so when the current directory is gone
-    found = [*ladders(os.getcwd(), os.environ), *bisect_ladders(os.getcwd(), os.environ)]
-    found += [disk_ladder(os.environ), memory_ladder(), stacks_ladder(), blame_ladder()]
-    found += [slurm_ladder(os.environ), rank_ladder(os.getcwd(), os.environ)]
+    cwd = os.getcwd()
+    env = {**os.environ, "PATH": own_path(os.environ.get("PATH", os.defpath))}
+    found = [*ladders(cwd, env), *bisect_ladders(cwd, env)]
+    found += [disk_ladder(env), memory_ladder(), stacks_ladder(), blame_ladder()]
+    found += [slurm_ladder(env), rank_ladder(cwd, env)]
     advice = [_with_version(one) for one in _advice(here)]
     if as_json:
         draw.say_json("doctor", _json(found, advice))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 
 from relaunch.cli import draw
@@ -11,7 +10,7 @@ from relaunch.cli.opened import open_project
 from relaunch.cli.run import Lines, request_of, run_request
 from relaunch.errors import UsageError
 from relaunch.events import Announced
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, find_tool
 from relaunch.proc.ours import rl_words
 
 TYPE_CHECKING = False
@@ -26,7 +25,7 @@ _ROWS = "45%"
 
 def open_beside(words: Sequence[str]) -> int:
     """Open a pane that watches, and leave it to itself."""
-    _need_tmux()
+    _tmux()
     line = draw.command_line([*rl_words(), "watch", *words])
     if not os.environ.get("TMUX"):
         _new_session(line)
@@ -39,7 +38,7 @@ def launch_beside(values: dict[str, Any], command: tuple[str, ...], words: Seque
     values = {**values, "watch": True}
     wants_pane = values.pop("tmux", False)
     if wants_pane:
-        _need_tmux()
+        _tmux()
         if not os.environ.get("TMUX"):
             line = draw.command_line([*rl_words(), "watch", *words])
             _new_session(f"{line}; exec {draw.quote(os.environ.get('SHELL') or '/bin/sh')}")
@@ -63,9 +62,11 @@ class _WithPane(Lines):
             _split(draw.command_line(words))
 
 
-def _need_tmux() -> None:
-    if shutil.which("tmux") is None:
+def _tmux() -> str:
+    found = find_tool("tmux", os.environ.get("PATH", os.defpath))
+    if not found:
         raise UsageError("--tmux: tmux is not installed", hint="rl run --watch -- CMD")
+    return found
 
 
 def _split(line: str) -> None:
@@ -81,4 +82,4 @@ def _new_session(line: str) -> None:
     """Become a tmux with the line in it; only on a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--tmux: this is no tmux, and no terminal for one", hint="tmux")
-    os.execvp("tmux", ["tmux", "new-session", "-c", os.getcwd(), line])
+    os.execv(_tmux(), ["tmux", "new-session", "-c", os.getcwd(), line])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 
 import relaunch.inside
 from relaunch.jsontext import dumps
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, find_tool
 from relaunch.proc.standin import Link
 
 TYPE_CHECKING = False
@@ -51,8 +50,7 @@ print(missing())
 def try_warm(env: Mapping[str, str], scratch: str) -> tuple[str, str]:
     """Return the Python that was tried, and what is missing; nothing if all works."""
     path = env.get("PATH", os.defpath)
-    python = shutil.which("python", path=path) or shutil.which("python3", path=path)
-    python = python or sys.executable
+    python = find_tool("python", path) or find_tool("python3", path) or sys.executable
     probe = capture([python, "-I", "-c", _PROBE, _INSIDE], env=env)
     if probe.code:
         return python, f"a Python that can be edited while it runs (this one: exit {probe.code})"

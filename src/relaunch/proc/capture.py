@@ -70,16 +70,28 @@ def complaint(done: Captured) -> str:
 
 def _program(name: str, path: str) -> str:
     """Find a program once: the child would try each folder of PATH anew, for each call."""
-    found = _found.get((name, path), "")
+    found = name if "/" in name else _found.get((name, path)) or find_tool(name, path)
     if not found:
-        for folder in path.split(os.pathsep):
-            found = os.path.join(folder or os.curdir, name)
-            if os.access(found, os.X_OK) and os.path.isfile(found):
-                break
-        else:
-            raise FileNotFoundError(2, "No such file or directory", name)
-        _found[name, path] = found
+        raise FileNotFoundError(2, "No such file or directory", name)
+    _found[name, path] = found
     return found
+
+
+def find_tool(name: str, path: str) -> str:
+    """Find what we ourselves start, in the folders of PATH; nothing when it is nowhere."""
+    for folder in own_path(path).split(os.pathsep):
+        found = os.path.join(folder, name)
+        if folder and os.access(found, os.X_OK) and os.path.isfile(found):
+            return found
+    return ""
+
+
+def own_path(path: str) -> str:
+    """Leave out of a PATH what is named from the current folder, as by an empty entry.
+
+    A `git` or `uv` that lies there would be run by whoever asks something of rl.
+    """
+    return os.pathsep.join(filter(os.path.isabs, path.split(os.pathsep)))
 
 
 def _exchange(stdin: int, data: bytes, out: int, err: int) -> tuple[bytes, bytes]:

@@ -8,7 +8,7 @@ import time
 
 from relaunch.jsontext import loads
 from relaunch.look.stacks.frames import Frame, LookError, Thread
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, find_tool
 from relaunch.proc.several import Command, drive
 
 TYPE_CHECKING = False
@@ -85,12 +85,8 @@ def py_spy() -> str:
 
 def beside_python(program: str) -> str:
     """Find a program beside our own Python, or on PATH; nothing when it is nowhere."""
-    places = [os.path.dirname(sys.executable), *os.environ.get("PATH", "").split(os.pathsep)]
-    for folder in places:
-        path = os.path.join(folder, program)
-        if folder and os.access(path, os.X_OK):
-            return path
-    return ""
+    beside = os.path.dirname(sys.executable)
+    return find_tool(program, f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
 def read_threads(text: str) -> list[Thread]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, own_path
 from relaunch.proc.ours import ask_bare
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ def pythons(env: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _candidates(env: Mapping[str, str]) -> Iterator[str]:
-    for folder in env.get("PATH", os.defpath).split(os.pathsep):
+    for folder in own_path(env.get("PATH", os.defpath)).split(os.pathsep):
         if os.path.basename(folder) != "shims":  # pyenv's, whose Pythons come next
             for name in _listed(folder):
                 path = os.path.join(folder, name)
@@ -55,7 +55,7 @@ def _candidates(env: Mapping[str, str]) -> Iterator[str]:
 
 def _listed(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder or os.curdir))
+        return sorted(os.listdir(folder))
     except OSError:
         return []
 
