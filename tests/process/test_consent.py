@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,21 @@ def test_what_i_wrote_myself_is_shown_and_never_asked_about(world: World):
         done = world.rl("--", "true")
         assert (done.returncode, f"rl: {SHOWN}\n" in done.stderr) == (0, True), step
     assert ran(world) == 4
+
+
+def test_outside_of_git_what_is_mine_is_not_asked_about_where_there_is_no_git(world: World):
+    tools, folder = world.root / "tools", world.root / "folder"
+    for made in (tools, folder):
+        made.mkdir()
+    for name in ("sh", "true"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    (folder / "relaunch.toml").write_text(RESET)
+    world.write("relaunch.toml", RESET)
+    done = world.rl("--", "true", cwd=folder, env={"PATH": str(tools)})
+    assert (done.returncode, f"rl: {SHOWN}\n" in done.stderr) == (0, True), done.stderr
+    done = world.rl("--", "true", env={"PATH": str(tools)})
+    assert done.returncode == 2
+    assert "git does not say who wrote that: git cannot be started" in done.stderr
 
 
 def test_a_command_of_mine_beside_settings_of_somebody_else_is_mine(cloned):

@@ -192,6 +192,14 @@ def _links_to(file: str) -> Iterator[str]:
         file = os.path.join(os.path.dirname(file), os.readlink(file))
 
 
+def _has_git_above(folder: str) -> bool:
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return False
+    return True
+
+
 class Version(Record):
     """A commit that changed the settings file."""
 
@@ -204,6 +212,8 @@ class Version(Record):
 
 
 def _introduced_by(repo: Repository, name: str, kind: str, commands: tuple[Command, ...]) -> str:
+    if not _has_git_above(repo.top):
+        return ""
     asked = ("rev-parse", "--is-inside-work-tree")
     inside = repo.try_git(*asked)
     if inside.code and b"not a git repository (or any" in inside.err:
