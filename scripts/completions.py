@@ -189,16 +189,20 @@ _rl_sets() {{
     case $cur in *,*) before=${{cur%,*}}, last=${{cur##*,}} ;; esac
     for path in *@*; do
         name=${{path#*@}}
-        if [[ -e $path && $name == "$last"* ]]; then COMPREPLY+=("$before$name"); fi
+        if [[ -e $path && $name == "$last"* ]]; then
+            printf -v name %q "$name"  # it is typed into the line
+            COMPREPLY+=("$before$name")
+        fi
     done
 }}
 
-# What the journal has here, as search/N.
+# What the journal has here, as search/N: numbers alone, for bash expands these words.
 _rl_searches() {{
-    local path folder=$(git rev-parse --git-common-dir 2>/dev/null)/relaunch
+    local path number folder=$(git rev-parse --git-common-dir 2>/dev/null)/relaunch
     if [[ ! -d $folder ]]; then folder=.relaunch; fi
     for path in "$folder"/searches/[0-9]*; do
-        if [[ -d $path ]]; then words+=" search/${{path##*/}}"; fi
+        number=${{path##*/}}
+        if [[ -d $path && $number != *[!0-9]* ]]; then words+=" search/$number"; fi
     done
 }}
 

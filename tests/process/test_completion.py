@@ -111,6 +111,16 @@ def test_bash_completes_sets_joined_by_commas(here):
     assert bash(here, "bisect", "--set", "base", "bf") == ["bf16"]
 
 
+def test_no_name_of_a_file_is_run_by_the_tab_key(here):
+    for name in (".relaunch/searches/3$(touch sprung)", ".relaunch/searches/4`touch sprung`"):
+        (here.project / name).mkdir(parents=True)
+    (here.project / ".relaunch/searches/5").mkdir()
+    (here.project / "conf@$(touch sprung)").mkdir()
+    assert bash(here, "show", "search/") == ["search/5"]
+    assert bash(here, "-s", "$") == [r"\$\(touch\ sprung\)"]
+    assert not (here.project / "sprung").exists()
+
+
 def test_bash_leaves_the_words_after_the_dashes_to_the_program(here):
     assert "python3" in bash(here, "--", "python")
     assert bash(here, "-m", "why", "--", "python", "tra") == ["train model.py"]
