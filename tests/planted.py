@@ -120,5 +120,9 @@ NAMED = (
     "| password | {} |",
     "next=https%3A%2F%2Fx.local%2F%3Ftoken%3D{}",
     '{{"name": "DB_PASSWORD", "value": "{}"}}',
+    '"text: config:\\napi_key: {}\\nlr: 1"',
+    "'text: a\\tprivate_key={}'",
+    "x=1%26api_key%3D{}",
+    '"text: \\u001b[32mapi_key\\u001b[0m={}"',
 )
 """Lines in which a password stands beside what says so."""

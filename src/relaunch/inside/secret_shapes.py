@@ -77,7 +77,11 @@ _BEGINNINGS = rb"""(?:
     |do[opr]_v1_|key-[0-9a-f]{4}|sq0|EAAA|shp(?:at|ca|pa|ss)_|hv[sbr]\.|lin_api_|PMAK-|r8_|gsk_|xai-|nvapi-|wandb_v
     |ATATT3|glsa_|figd_|LTAI|AGE-SECRET|tskey-|dp\.|eyJ
 )"""
-_GAP = rb"(?:\x1b\[[0-9;]*m|[ \t]){0,8}"
+_ESCAPE = rb"""(?:
+    \\[nrtbfv0] | \\x[0-9A-Fa-f]{2} | \\u00[0-9A-Fa-f]{2} | %[0-9A-Fa-f]{2} | \[[0-9;]*[mK] | \(B
+)"""
+"""What ends in a letter or a digit and may stand before a token: a line break, a colour."""
+_GAP = rb"(?:(?:\x1b|\\{1,4}(?:u001b|x1b))\[[0-9;]*m|[ \t]){0,8}"
 """Blanks and colours."""
 _VALUE = rb"""
     (?:
@@ -174,6 +178,8 @@ def spans(data: bytes) -> list[tuple[int, int]]:
     at = names.find(_LONG)
     if at >= 0 and len(data) < _SHORT and not _may_begin(data):
         at = -1
+    if at >= 0 and (b"\\" in data or b"%" in data or b"\x1b" in data):
+        found += _behind_escapes(data)
     while at >= 0:
         end = names.find(b" ", at)
         end = len(data) if end < 0 else end
@@ -202,7 +208,11 @@ def has_anchor(text: bytes) -> bool:
             bare = one.translate(None, b"0123456789")
             # Before most there is no letter and no digit.
             _bare_beginnings[bare] = (b"" if one[:1] in b":k" else b" ") + bare.translate(_BOUNDS)
-    words = b" " + text.translate(_BOUNDS)
+    words = text
+    if b"\\" in text or b"%" in text or b"\x1b" in text:
+        for escape in _ESCAPES:
+            words = words.replace(escape, b" " * len(escape))
+    words = b" " + words.translate(_BOUNDS)
     for bare, begin in _bare_beginnings.items():
         at = words.find(begin)
         while at >= 0:
@@ -215,6 +225,12 @@ def has_anchor(text: bytes) -> bool:
 _BOUNDS = b" " * 48 + b"0123456789" + b" " * 7 + _UPPER + b" " * 6 + _LOWER + b" " * 133
 """Letters, digits and `/` stay, all else becomes a blank."""
 _bare_beginnings: dict[bytes, bytes] = {}
+_ESCAPES = (
+    *(b"\\" + bytes((one,)) for one in b"nrtbfav"), b"[m", b";m", b"[K", b"(B",
+    *(opened + bytes((one,)) for opened in (b"%", b"\\x", b"\\u") for one in b"ABCDEFabcdef"),
+    b"\\x", b"\\u",
+)  # fmt: skip
+"""What of an escape stands before a token, without its digits."""
 
 
 def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -244,6 +260,16 @@ def _with_prefix(data: bytes, first: int, end: int) -> Iterator[tuple[int, int]]
         first = token.end()
         if token[0][:1] == b"A" and (beside := rules.aws.match(data, first)):
             yield beside.span(1)
+
+
+def _behind_escapes(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the tokens that follow a line break or a colour as a text has it: `\\nghp_...`."""
+    if _compiled is None and not _may_begin(data):
+        return
+    rules = _rules()
+    for escape in rules.escape.finditer(data):
+        if token := rules.prefix.match(data, escape.end(), escape.end() + 4096):
+            yield token.span()
 
 
 def _may_begin(word: bytes) -> bool:
@@ -326,9 +352,7 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
     """Yield the value beside one name, which is the word between `first` and `end`."""
     if data[end : end + 1] == b">" and data[first - 1 : first] not in (b"<", b""):
         return  # no `<password>`
-    name = data[first:end].decode("latin-1")
-    if b"\x1b[" in data[max(0, first - 16) : first]:  # behind a colour: `1mpassword`
-        name = name.lstrip("0123456789").removeprefix("m")
+    name = _unescaped(data[first:end].decode("latin-1"), data[first - 1 : first])
     strength = _strengths.get(name)
     if strength is None:
         if len(_strengths) > _MOST_NAMES:
@@ -375,6 +399,17 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
         return
     if _is_plausible(text, strength):
         yield where, where + len(value)
+
+
+def _unescaped(name: str, before: bytes) -> str:
+    """Return a name without what an escape before it adds: `\\napi_key`, `%26api_key`, a colour."""
+    if before == b"\\" and name[0] in "nrtbfvxu":
+        return name[{"x": 3, "u": 5}.get(name[0], 1) :]
+    if before == b"%":
+        return name[2:]
+    if before in (b"[", b";"):  # `1mpassword`
+        return name.lstrip("0123456789").removeprefix("m")
+    return name
 
 
 def _is_literal(text: str, separator: bytes, data: bytes, end: int, is_option: bool) -> bool:
@@ -532,7 +567,13 @@ def pending(data: bytes) -> int:
         return 0
     rules = _rules()
     first = len(line)
-    for rule in (rules.open_value, rules.open_address, rules.open_token, rules.open_curl):
+    for rule in (
+        rules.open_value,
+        rules.open_address,
+        rules.open_token,
+        rules.open_escaped,
+        rules.open_curl,
+    ):
         if (found := rule.search(line)) and found.start(1) < first:
             first = found.start(1)
     held = len(line) - first
@@ -550,6 +591,7 @@ class _Rules:
 
         none = rb"(?<![A-Za-z0-9])"
         self.beginning = compiled(none + _BEGINNINGS)
+        self.escape = compiled(_ESCAPE + rb"(?=" + _BEGINNINGS + rb")")
         self.prefix = compiled(_PREFIXES)
         self.aws = compiled(rb"[,:;\s\"'|]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")
         self.value = compiled(_VALUE, re.IGNORECASE)
@@ -588,6 +630,7 @@ class _Rules:
         )
         self.open_address = compiled(rb"://([^\s\"'<>`]*)\Z")
         self.open_token = compiled(none + rb"(" + _BEGINNINGS + rb"[\w.:/+=-]*)\Z")
+        self.open_escaped = compiled(_ESCAPE + rb"(" + _BEGINNINGS + rb"[\w.:/+=-]*)\Z")
 
 
 def _rules() -> _Rules:

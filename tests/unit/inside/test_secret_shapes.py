@@ -11,6 +11,11 @@ from relaunch.inside.secret_shapes import REDACTED, is_given, mask, mask_text
 from relaunch.trial.redact import Redactor
 
 PLACES = ("{}", "x={} y", "login with '{}'\n", '{{"v": "{}"}}', "2024 INFO a {}\nnext line\n")
+ESCAPED = (
+    '"failed:\\n{}"', '"failed:\\\\n{}"', "a\\t{}", "\x1b[32m{}\x1b[0m", "\x1b[1;31m\x1b[K{}\x1b[m",
+    '"\\u001b[38;5;9m{}"', "a%3D{}%26b", "\\u003d{}", "b'\\x1b[0m{}'",
+)  # fmt: skip
+"""Before a token: what ends in a letter or a digit and is none of its word."""
 AROUND = ("{}", "2024 INFO x {}\nnext", "{} # and more", "a\n{}\nb=1\n")
 ROOT = Path(__file__).parents[3]
 
@@ -31,6 +36,20 @@ def test_a_token_with_a_known_beginning_is_found(whose):
     for place in PLACES:
         assert core(token) not in mask_text(place.format(token))
         assert REDACTED in mask_text(place.format(token))
+
+
+@pytest.mark.parametrize("place", ESCAPED)
+def test_a_token_is_found_behind_a_line_break_or_a_colour_of_a_text(place):
+    for token in tokens().values():
+        got: list[bytes] = []
+        redactor = Redactor(partial(_keep, got), ())
+        for number in range(4):  # a line that comes again is looked at in another way
+            redactor.chunk(0.0, 1, (f"{number} " + place.format(token) + "\n").encode())
+        data = place.format(token).encode()
+        for at in range(0, len(data), 7):
+            redactor.chunk(0.0, 1, data[at : at + 7])
+        redactor.flush()
+        assert core(token).encode() not in b"".join(got)
 
 
 @pytest.mark.parametrize("line", NAMED)
