@@ -37,6 +37,8 @@ _SHORT = 4096
 """A text of this size is searched for all beginnings at once."""
 _HELD = 8192
 """So much of a secret that has not ended yet is waited for."""
+_BLOCK = 32768
+"""The same for a block of a private key, which may have something beside each line."""
 
 _HEX_DIGITS = b"0123456789abcdef \t\r\n\"'"
 _PLAIN_BEGINNINGS = (
@@ -100,9 +102,20 @@ _VALUE = rb"""
       |(?P<bare>(?:(?!\\[nrt"']|[,;&][ \t]*[\w.-]+["']?[ \t]*[=:])[^\s"'`<>\x1b])+))
 """.replace(b"GAP", _GAP)
 _SCHEME = rb"(?:bearer|basic|token|digest|apikey|negotiate)[ \t]+"
-_KEY_BLOCK = rb"""-----BEGIN[ ][A-Z0-9 ]{0,30}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
-    (?:[A-Za-z0-9+/=\s:,.()_-]|\\[nr])*?
-    (?:-----END[ ][A-Z0-9 ]{0,40}-----|(?![A-Za-z0-9+/=\s:,.()\\_-])|\Z)"""
+_BLANK = rb"(?:[ +]|%20)"
+_KEY_BEGIN = (
+    rb"-----BEGIN"
+    + _BLANK
+    + rb"[A-Z0-9 +%]{0,40}PRIVATE"
+    + _BLANK
+    + rb"""KEY
+    (?:(?:[ +]|%20)BLOCK)?-----"""
+)
+_KEY_END = rb"-----END" + _BLANK + rb"[A-Z0-9 +%]{0,60}-----"
+_KEY_REST = rb"""(?:(?:[\r\n]|\\[nr])+[A-Za-z0-9+/=]{4,}(?=[\r\n\\"']|\Z))?"""
+_KEY_LINE = rb"[A-Za-z0-9+/=]{32,}"
+"""A line of a block. Something else may be before it, as who says it, or the sign of a list."""
+_MOST_BETWEEN = 256
 _QUERY = rb"""[?&;](?:
     [\w.-]{0,40}(?:token|secret|signature|password|passwd|api[_-]?key|credential|auth)
     |sig|pwd|pw|pass|key|code|access_key|subscription-key)=([^&\s"'<>#`\\]{6,})"""
@@ -295,7 +308,7 @@ def _beside(
                 end = names.find(b" ", at)
                 end = len(data) if end < 0 else end
                 done = end
-                if stem == b"key" and data[end - 5 : end] == _RULE:
+                if stem == b"key" and _RULE in data[end - 5 : end + 14]:
                     yield from _key_block(data, at)
                 elif data[end : end + 1] in _MAY_FOLLOW:
                     first = names.rfind(b" ", max(0, at - _BEFORE), at) + 1
@@ -343,9 +356,26 @@ def _first_of(data: bytes, at: int, ends: bytes) -> int:
 
 
 def _key_block(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    begin = data.rfind(b"-----BEGIN", max(0, at - 45), at)
-    if begin >= 0 and (block := _rules().key_block.match(data, begin)):
-        yield block.span()
+    """Yield a block of a private key to its end; without one, as far as it goes on."""
+    rules = _rules()
+    begin = data.rfind(b"-----BEGIN", max(0, at - 60), at)
+    if begin < 0 or not (head := rules.key_begin.match(data, begin)):
+        return
+    next_one = data.find(b"-----BEGIN", head.end(), head.end() + _BLOCK)
+    until = next_one if next_one >= 0 else head.end() + _BLOCK
+    if end := rules.key_end.search(data, head.end(), until):
+        until = end.start()
+    at = first = head.end()
+    while line := rules.key_line.search(data, at, min(until, at + _MOST_BETWEEN + 1024)):
+        if line.start() - at > _MOST_BETWEEN:
+            break
+        at = line.end()
+    if at == first:  # a text about such blocks
+        return
+    if end and until - at <= _MOST_BETWEEN:
+        yield begin, end.end()
+    elif rest := rules.key_rest.match(data, at, until):
+        yield begin, rest.end()
 
 
 def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterator[tuple[int, int]]:
@@ -547,17 +577,17 @@ def _is_mixed(value: str) -> bool:
 def pending(data: bytes) -> int:
     """Return how many bytes at the end may belong to a secret that goes on in the next block."""
     ends_line = data[-1:] == b"\n" and data[-3:].strip()[-1:] not in (b"|", b">", b"-", b"+")
-    if ends_line and b"-----BEGIN" not in data[-_HELD:]:
+    if ends_line and b"-----BEGIN" not in data[-_BLOCK:]:
         return 0
     if b"\n" in data[-_BEFORE:] and (folded := _rules().open_folded.search(data[-_BEFORE:])):
         return len(folded[0])
-    window = data[-_HELD:]
+    window = data[-_BLOCK:]
     begin = window.rfind(b"-----BEGIN")
     if begin >= 0 and b"-----END" not in window[begin:]:
         block = _rules().open_block.match(window, begin)
         if block:
-            return len(window) - begin if len(window) - begin < _HELD else 0
-    line = window.rpartition(b"\n")[2]
+            return len(window) - begin if len(window) - begin < _BLOCK else 0
+    line = data[-_HELD:].rpartition(b"\n")[2]
     if not line.strip():
         return 0
     names = line.translate(_IS_NAME)
@@ -598,7 +628,10 @@ class _Rules:
         self.scheme = compiled(_SCHEME, re.IGNORECASE)
         self.rest_of_line = compiled(rb"[^\r\n\"'\\]+")
         self.bearer = compiled(rb"[ \t]+([\w.~+/=-]{16,})", re.IGNORECASE)
-        self.key_block = compiled(_KEY_BLOCK)
+        self.key_begin = compiled(_KEY_BEGIN)
+        self.key_end = compiled(_KEY_END)
+        self.key_line = compiled(_KEY_LINE)
+        self.key_rest = compiled(_KEY_REST)
         self.userinfo = compiled(rb"[^\s/:@?#]*:([^\s/?#]+|[^\s@]+)@|([^\s/:@?#]+)@")
         self.query = compiled(_QUERY, re.IGNORECASE)
         self.hook = compiled(
@@ -608,7 +641,9 @@ class _Rules:
         self.curl = compiled(
             rb"\s(?:-u[ \t]?|--(?:proxy-)?user(?:[ \t]+|=))[\"']?[^\s:\"']+:([^\s\"']+)"
         )
-        self.open_block = compiled(rb"-----BEGIN[ ][A-Z0-9 ]{0,30}(?:PRIVATE|P)")
+        self.open_block = compiled(
+            rb"-----BEGIN(?:" + _BLANK + rb"[A-Z0-9 +%]{0,40}(?:PRIVATE|P)|\Z)"
+        )
         names = rb"(?:pass|pwd|secret|token(?![si])|key|auth|credential|bearer|cookie)[\w-]{0,40}"
         self.open_value = compiled(
             names

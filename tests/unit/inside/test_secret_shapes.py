@@ -1,8 +1,11 @@
 """What looks like a secret is found wherever it stands however it is cut; ordinary words stay."""
 
+import json
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.planted import NAMED, password, tokens
@@ -60,6 +63,48 @@ def test_a_value_is_found_beside_a_name_that_says_so(line):
         assert core(secret) not in shown
         assert mask_text(shown) == shown
         assert line.partition("{")[0].strip("+")[:6] in shown
+
+
+def _behind_each(sign: str, block: str) -> str:
+    return "\n".join(sign + line for line in block.split("\n"))
+
+
+BLOCKS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "of a mail": lambda block: block.replace("RSA PRIVATE KEY", "PGP PRIVATE KEY BLOCK"),
+    "JSON": json.dumps,
+    "JSON in JSON": lambda block: json.dumps(json.dumps({"key": block})),
+    "ranks": partial(_behind_each, "[rank0]: "),
+    "a log": partial(_behind_each, "2026-01-01 12:00:00,123 INFO [main] "),
+    "a frame": partial(_behind_each, "\u2502 "),
+    "a colour": partial(_behind_each, "\x1b[32m"),
+    "a list": lambda block: repr(block.split("\n")),
+    "a page": lambda block: block.replace("\n", "<br>"),
+    "an address": quote,
+    "cut off": lambda block: block.partition("-----END")[0],
+}
+"""How a block of a private key may be shown."""
+
+
+@pytest.mark.parametrize("how", BLOCKS)
+def test_a_block_of_a_key_is_found_with_something_beside_each_line(how):
+    block = tokens()["key block"] * 2
+    text = f"before\n{BLOCKS[how](block)}\n and after it.\n"
+    for size in (9, 64, len(text)):
+        got: list[bytes] = []
+        redactor = Redactor(partial(_keep, got), ())
+        for at in range(0, len(text.encode()), size):
+            redactor.chunk(0.0, 1, text.encode()[at : at + size])
+        redactor.flush()
+        shown = b"".join(got).decode()
+        assert not [line for line in block.split("\n") if len(line) == 64 and line[9:40] in shown]
+        assert shown.startswith("before\n")
+        assert shown.endswith("and after it.\n")
+
+
+def test_a_text_about_blocks_of_keys_is_kept():
+    text = "expected -----BEGIN PRIVATE KEY----- and -----END PRIVATE KEY-----, but got a path\n"
+    assert mask_text(text) == text
 
 
 def test_the_key_beside_the_id_of_an_amazon_account_goes_with_it():
