@@ -9,10 +9,11 @@ import zlib
 from pathlib import Path
 
 from tests.conftest import World
-from tests.planted import password
+from tests.planted import password, tokens
 
 SHOW = "import os, sys; print(sys.argv[1:]); raise ValueError(sys.argv[-1])"
 """A program that says all that it was given, and fails."""
+SAY = "import os\nlog.info('hello')\nlog.info(open(os.environ['SAID']).read())\n"
 
 
 def kept(folder: Path, *secrets: str) -> set[str]:
@@ -110,6 +111,29 @@ def test_what_watches_for_nan_notes_no_secret(world: World) -> None:
     world.rl("run", "--nan", "--", sys.executable, "t.py", f"--token={secret}")
     assert any((world.journal / "trials" / "1" / "probes").glob("*.jsonl"))
     assert not kept(world.journal, secret)
+
+
+def test_what_a_probe_asks_is_kept_without_its_secrets(world: World) -> None:
+    secret, named, token = password(), password(), tokens()["github"]
+    world.write("t.py", "import sys\nx = len(sys.argv)\n")
+    asked = (f"x == {secret!r}", f"dict(password={named!r})", f"x == {token!r}")
+    ran = world.rl(
+        *("probe", "t.py:2", *asked, "--if", f"x != {secret!r}", "--", sys.executable, "t.py"),
+        env={"HF_TOKEN": secret},
+    )
+    assert f"x == {token!r}=False" in ran.stderr + ran.stdout
+    assert not kept(world.journal, secret, named, token)
+    assert "<redacted:HF_TOKEN>" in (world.journal / "trials/1/start.json").read_text()
+
+
+def test_the_log_of_loggers_has_no_secret_that_no_variable_has(world: World) -> None:
+    token, block = tokens()["anthropic"], tokens()["key block"]
+    world.write("t.py", f"from relaunch import get_logger\nlog = get_logger('x')\n{SAY}")
+    said = world.root / "tmp" / "said.txt"
+    said.write_text(f"{token}\n{block}\nand more")
+    world.rl("--", sys.executable, "t.py", env={"SAID": str(said)})
+    assert "and more" in (world.journal / "trials/1/log.txt").read_text()
+    assert not kept(world.journal, token, *block.splitlines()[1:-1])
 
 
 def test_what_the_program_of_a_killed_rl_wrote_is_masked_by_the_next_one(world: World) -> None:

@@ -150,6 +150,7 @@ class Attempt:
                 writer.close()
             if self.trial:
                 tidy_lines(self.trial, self.recipe, self._secrets)
+                self._hide_asked(self.trial)
         if writer and writer.failed:
             self._unwritten.append(("output", writer.failed))
         self.written = result.written
@@ -500,6 +501,12 @@ class Attempt:
             pass
         self._warn("nothing is probed: there is no place to write what is seen")
         return ""
+
+    def _hide_asked(self, trial: Trial) -> None:
+        if self.recipe.probes or self.recipe.nan:
+            from relaunch.trial.probe.asked import hide_secrets
+
+            hide_secrets(os.path.join(trial.path, "probes"), self._secrets)
 
     def _folder(self, name: str) -> str:
         if self.trial is None:

@@ -59,6 +59,8 @@ def masked(recipe: dict[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
         for reset in recipe["resets"]
     ]
     found["env_set"] = {name: mask_text(v, known) for name, v in recipe["env_set"].items()}
+    if "probes" in recipe:
+        found["probes"] = mask_all(recipe["probes"], known)
     for name in ("until", "match"):
         if recipe.get(name):
             found[name] = mask_text(recipe[name], known)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from relaunch.trial.redact import redact
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,22 @@ def write_asked(folder: str, probes: Sequence[Probe], roots: Sequence[str] = ())
     with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
     return path
+
+
+def hide_secrets(folder: str, secrets: Sequence[bytes]) -> None:
+    """Take secrets out of what was asked, once nobody reads it any more."""
+    path = os.path.join(folder, ASKED)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        clean = redact(data, secrets)
+        if clean != data:
+            with open(path, "wb") as file:
+                file.write(clean)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        os.unlink(path)
 
 
 def as_plain(probe: Probe) -> dict[str, Any]:
