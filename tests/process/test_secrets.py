@@ -179,6 +179,45 @@ def test_a_kept_call_with_a_secret_is_swept_sealed_or_not(world):
     assert not call.exists()
 
 
+def test_a_kept_call_that_was_made_smaller_goes_too(world):
+    token = "gh" + "p_0123456789abcdefghij0123456789abcdef"
+    world.rl("--", "false")
+    for name, content in (("1", token.encode()), ("2", token.encode("utf-32-le")), ("3", b"x")):
+        call = world.journal / "trials/1/small" / name
+        call.mkdir(parents=True)
+        (call / "0.pickle").write_bytes(b"\x80\x05\0" + content)
+    found = json.loads(world.rl("gc", "--secrets", "--json").stdout)
+    assert found["masked"] == [{"id": "1", "secrets": 0, "calls_gone": 2}]
+    assert [one.name for one in call.parent.iterdir()] == ["3"]
+
+
+def test_files_that_are_put_back_as_they_were_are_not_swept(world):
+    text = "password = 'abcd1234efgh'\n"
+    world.rl("--", "true")
+    for name in ("shapes/0.before", "undo/copy-1"):
+        path = world.journal / "trials/1" / name
+        path.parent.mkdir()
+        path.write_text(text)
+    world.rl("gc", "--secrets")
+    assert (path.parent.parent / "shapes/0.before").read_text() == text
+    assert path.read_text() == text
+
+
+def test_a_sweep_that_was_killed_leaves_no_secret_in_the_index(world):
+    token = "gh" + "p_0123456789abcdefghij0123456789abcdef"
+    world.rl("-m", "a note", "--", "true")
+    start = world.journal / "trials/1/start.json"
+    text = start.read_text()
+    start.write_text(text.replace("a note", f"with {token}"))
+    os.utime(start.parent, (1e9, 1e9))
+    world.rl("log", "--verdict", "passed")
+    (index,) = world.home.rglob("*.sqlite")
+    assert token.encode() in index.read_bytes()
+    start.write_text(text)  # it was masked, and then rl was killed
+    world.rl("gc", "--secrets")
+    assert not index.exists()
+
+
 def test_a_search_with_a_secret_is_not_resumed_with_a_mask(world):
     world.rl("repeat", "2", "--", "sh", "-c", "exit 0", "x", "--api-key", "abcdefgh12")
     assert b"abcdefgh12" not in kept(world)

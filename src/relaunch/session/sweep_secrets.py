@@ -20,7 +20,7 @@ from relaunch.journal.store import cleaned, is_temporary
 from relaunch.jsontext import dumps, loads
 from relaunch.record import Record
 from relaunch.session import facts
-from relaunch.session.captures import FOLDER
+from relaunch.session.captures import FOLDER, SMALL
 from relaunch.trial.redact import REDACTED, forms, redact_all
 
 TYPE_CHECKING = False
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 
 _TYPED = "exact.json"
 """Where older versions kept the words of a command as they were typed."""
+_COVERED = "start.json"
+"""The seals of kept calls cover it: it is masked last, just before these are made anew."""
 _NOTES = (".modules", ".spec")
 """What a killed search left of the commands of its programs; nobody reads it any more."""
-_HELD = ("builds", "rows", "checkouts")
-"""Of searches: what belongs to programs of the user."""
+_HELD = ("builds", "rows", "checkouts", "shapes", "undo")
+"""What belongs to programs of the user, and sources and files that are put back as they were."""
 
 
 class Swept(Record):
@@ -76,7 +78,7 @@ def sweep_secrets(
         finally:
             search.release()
     found = [one for one in found if one.secrets or one.calls_gone]
-    if found and not dry_run:
+    if not dry_run:  # also where an earlier sweep was killed before
         delete(index_path(journal))  # it has words of them; it is made anew
     return found
 
@@ -109,19 +111,19 @@ class _Sweep:
         self._count = self._calls = 0
 
     def swept(self, name: str) -> Swept:
-        calls = os.path.join(self._path, FOLDER)
-        left = [call for call in _folders(calls) if not self._goes(call)]
+        calls = [os.path.join(self._path, one) for one in (FOLDER, SMALL)]
+        left = [one for folder in calls for one in _folders(folder) if not self._goes(one)]
         valid = [(call, is_own) for call in left for is_own in self._sealed(call)]
         for folder, folders, names in os.walk(self._path):
-            folders[:] = [one for one in folders if one not in _HELD]
-            if folder != calls and not folder.startswith(calls + os.sep):
-                for one in names:
+            held = (*_HELD, FOLDER, SMALL) if folder == self._path else _HELD
+            folders[:] = [one for one in folders if one not in held]
+            for one in names:
+                if one != _COVERED:
                     self._sweep_file(os.path.join(folder, one), one)
+        self._sweep_file(os.path.join(self._path, _COVERED), _COVERED)
         if self._count and not self._dry_run:
             for call, is_own in valid:
-                seal(
-                    self._path, call, is_own=is_own
-                )  # it covers start.json, which may be another now
+                seal(self._path, call, is_own=is_own)
         return Swept(id=name, secrets=self._count, calls_gone=self._calls)
 
     def _sealed(self, call: str) -> list[bool]:
@@ -134,12 +136,16 @@ class _Sweep:
     def _goes(self, call: str) -> bool:
         """Remove a kept call that holds a secret."""
         for data in _contents(call):
-            if spans(data) or any(secret in data for secret in self._secrets):
+            texts = (data, data.replace(b"\0", b"")) if b"\0" in data else (data,)  # of arrays
+            if any(self._has_secret(text) for text in texts):
                 self._calls += 1
                 if not self._dry_run:
                     delete(call)
                 return True
         return False
+
+    def _has_secret(self, data: bytes) -> bool:
+        return bool(spans(data)) or any(secret in data for secret in self._secrets)
 
     def _sweep_file(self, path: str, name: str) -> None:
         try:
