@@ -123,6 +123,9 @@ NAMED = (
     '"text: config:\\napi_key: {}\\nlr: 1"',
     "'text: a\\tprivate_key={}'",
     "x=1%26api_key%3D{}",
+    "headers: [('x-api-key', '{}'), ('n', '1')]",
+    'os.environ.setdefault("API_KEY", "{}")',
+    "[(b'authorization', b'Basic {}')]",
     '"text: \\u001b[32mapi_key\\u001b[0m={}"',
 )
 """Lines in which a password stands beside what says so."""

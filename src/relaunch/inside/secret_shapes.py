@@ -31,7 +31,7 @@ _STEMS = (
     b"pass", b"pwd", b"secret", b"token", b"key", b"auth", b"credential", b"bearer", b"cookie",
     b"://",
 )  # fmt: skip
-_BEFORE, _AFTER = 80, 600
+_BEFORE, _AFTER = 80, 4600
 """How far a name may reach back, and a value on."""
 _SHORT = 4096
 """A text of this size is searched for all beginnings at once."""
@@ -96,9 +96,9 @@ _VALUE = rb"""
         GAP(?:[|>][+-]?[ \t]*\r?\n[ \t]+)?
       | (?P<cell>[ \t]*(?:\||\xe2\x94[\x82\x83])[ \t]*)
       | (?P<apart>[ \t]{1,8})
-      | (?P<listed>["'],[ \t]*(?=["']))
+      | (?P<listed>["'],[ \t]*(?=[bru]{0,2}["']))
     )
-    (?:[bru]{0,2}(?P<quote>\\{0,4}["'])(?P<quoted>[^"'\r\n]{1,500}?)(?:\\{0,4}["']|(?=[\r\n])|\Z)
+    (?:[bru]{0,2}(?P<quote>\\{0,4}["'])(?P<quoted>[^"'\r\n]{1,4096}?)(?:\\{0,4}["']|(?=[\r\n])|\Z)
       |(?P<bare>(?:(?!\\[nrt"']|[,;&][ \t]*[\w.-]+["']?[ \t]*[=:])[^\s"'`<>\x1b])+))
 """.replace(b"GAP", _GAP)
 _SCHEME = rb"(?:bearer|basic|token|digest|apikey|negotiate)[ \t]+"
@@ -394,7 +394,10 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
     is_option = name.startswith("--") or data[first - 1 : first] == b"-"
     has_sign = any(sign in follows for sign in _SIGNS)
     is_netrc = stem == b"pass" and b"login" in low[max(0, first - _BEFORE) : first]
-    if not (has_sign or is_option or is_netrc or stem == b"bearer"):
+    is_pair = (  # `("x-api-key", "...")`
+        strength == _STRONG and follows[1:2] == b"," and b"(" in data[max(0, first - 3) : first]
+    )
+    if not (has_sign or is_option or is_netrc or is_pair or stem == b"bearer"):
         return
     rules = _rules()
     if stem == b"bearer" and (token := rules.bearer.match(data, end)):
@@ -417,7 +420,8 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
         if is_netrc and name.lower() == "password":
             yield where, where + len(value)
         return
-    if found["listed"] and not is_option:
+    is_pair = is_pair and len(value) >= 8 and _is_mixed(value.decode("latin-1"))
+    if found["listed"] and not (is_option or is_pair):
         return
     if found["cell"] and not _is_mixed(value.decode("latin-1")):
         return
@@ -513,7 +517,7 @@ def is_given(name: str, value: str) -> bool:
         low = value.lower()
         is_stand_in = value[:1] in ("<", "$", "{") or low in _NO_VALUES
         is_path = value.startswith(("/", "./", "../", "@/")) or low.endswith(_FILES)
-        return len(value) >= 3 and not is_stand_in and not is_path
+        return len(value) >= 3 and not is_stand_in and (not is_path or _is_drawn(value))
     if strength == _LIKELY and len(value) >= 6 and value.isalpha():
         return value.lower() not in _NO_VALUES and len(value) >= 10
     return bool(strength) and _is_plausible(value, strength)
@@ -551,7 +555,9 @@ def _is_plausible(value: str, strength: int) -> bool:
     if low in _NO_VALUES or len(set(value)) < 3 or "://" in value or low.endswith(_FILES):
         return False
     if value[:1] in "/~." or value[:2] in ("./", ".."):
-        return strength == _STRONG and _is_mixed(value) and value.count("/") < 2
+        return strength == _STRONG and (
+            (_is_mixed(value) and value.count("/") < 2) or _is_drawn(value)
+        )
     if " " in value and (strength < _STRONG or value.count(" ") > 4):
         return False
     letters = value.replace("_", "").replace("-", "").replace(".", "").replace(" ", "")
@@ -559,6 +565,8 @@ def _is_plausible(value: str, strength: int) -> bool:
         return False
     if strength == _STRONG:
         return not (value.replace(".", "").isdigit() and len(value) < 6)
+    if not value.isascii():  # a token of a text, in Russian or Chinese
+        return False
     if strength == _LIKELY:
         return len(value) >= 8 and _is_mixed(value)
     return len(value) >= 12 and _is_mixed(value)
@@ -572,6 +580,14 @@ def _is_mixed(value: str) -> bool:
         return True
     is_both = value.lower() != value and value.upper() != value
     return is_both and len(value) >= 16 and letters == len(value)
+
+
+def _is_drawn(value: str) -> bool:
+    """Tell a long key in base64 from a path: in it letters, capitals and digits are all mixed."""
+    kinds = [c.isupper() + 2 * c.isdigit() for c in value if c not in "+/="]
+    changes = sum(kinds[at] != kinds[at - 1] for at in range(1, len(kinds)))
+    is_coded = value.isascii() and len(kinds) == sum(map(str.isalnum, value))
+    return is_coded and len(kinds) >= 30 and changes >= 0.45 * len(kinds)
 
 
 def pending(data: bytes) -> int:
@@ -653,7 +669,7 @@ class _Rules:
             + _GAP
             + rb"|[ \t]{1,8})(?:"
             + _SCHEME
-            + rb")?((?:\\{0,4}[\"'][^\"']{0,500}|[^\s\"']*))\Z",
+            + rb")?((?:\\{0,4}[\"'][^\"']{0,4096}|[^\s\"']*))\Z",
             re.IGNORECASE,
         )
         self.open_folded = compiled(

@@ -112,6 +112,28 @@ def test_the_key_beside_the_id_of_an_amazon_account_goes_with_it():
     assert key[9:] not in mask_text(f"{token},{key}\n")
 
 
+def test_a_long_value_is_found_whole():
+    secret = "FwoGZXIvYXdzE" + "Ab1/Cd2+" * 200
+    for line in ('"SessionToken": "{}"', "aws_session_token = {}", "AWS_SESSION_TOKEN='{}'"):
+        for size in (64, 4000):
+            got: list[bytes] = []
+            redactor = Redactor(partial(_keep, got), ())
+            data = f"{line.format(secret)}\n".encode()
+            for at in range(0, len(data), size):
+                redactor.chunk(0.0, 1, data[at : at + size])
+            redactor.flush()
+            assert b"Cd2" not in b"".join(got)
+
+
+def test_a_key_that_begins_like_a_path_is_found_and_a_path_is_kept():
+    key, path = "/8fK2mQ0/vL5xTz7Rb1NcW4yHd9Ge3JpSa6Uo/kM", "/home/User1/Projects/data/Key2"
+    for name in ("aws_secret_access_key=", "--secret-access-key "):
+        assert key[5:] not in mask_text(name + key)
+        assert mask_text(name + path) == name + path
+    assert is_given("--secret-access-key", key)
+    assert not is_given("--secret-access-key", path)
+
+
 def test_however_output_is_cut_a_secret_in_it_is_found():
     lines = [(token, f"got {token} now\n") for token in tokens().values()]
     lines += [(secret, line.format(secret) + "\n") for line in NAMED if (secret := password())]
@@ -154,6 +176,9 @@ Password: please enter it below. The access token is required. Authorization: re
 ModuleList((0): Linear(in_features=4)) model.layers.12.self_attn.q_proj.weight torch.Size([4096])
 sk-learn skipped; task-12345678901234567890; hf_hub_download(repo_id='x');
 ghost_writer_of_everything
+token="\u0120the12" "token": "\u2581hello12world" token: \u7cfb\u7edf\u63d0\u793a\u00b2
+token='\u0441\u043e\u0442\u0440\u0443\u0434\u043d\u0438\u043a2'
+("password", "username"), ("api_key", "sha256") ["access_key", "secret_key1"]
 """
 
 
