@@ -206,6 +206,19 @@ def spans(data: bytes) -> list[tuple[int, int]]:
     return _merged(found) if found else found
 
 
+def in_pickle(data: bytes) -> Iterator[bytes]:
+    """Yield what looks like a secret in pickled strings; their lengths stand right before them."""
+    found = spans(data)
+    if _may_begin(data):
+        rules = _rules()
+        for length in rules.length.finditer(data):
+            if token := rules.prefix.match(data, length.end(), length.end() + 4096):
+                found.append(token.span())
+    for first, end in found:
+        value = data[first:end]
+        yield value[: next((at for at, c in enumerate(value) if c < 32 or c > 126), len(value))]
+
+
 def has_anchor(text: bytes) -> bool:
     """Tell whether there is what a secret, or the beginning of one, has, in lines without digits.
 
@@ -637,6 +650,7 @@ class _Rules:
 
         none = rb"(?<![A-Za-z0-9])"
         self.beginning = compiled(none + _BEGINNINGS)
+        self.length = compiled(rb"[\x8cC][\x00-\xff](?=" + _BEGINNINGS + rb")")
         self.escape = compiled(_ESCAPE + rb"(?=" + _BEGINNINGS + rb")")
         self.prefix = compiled(_PREFIXES)
         self.aws = compiled(rb"[,:;\s\"'|]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])")

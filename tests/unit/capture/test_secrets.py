@@ -1,11 +1,15 @@
 """Secrets in pickles: gone, at no cost to the pickle."""
 
 import pickle
+from collections import deque, namedtuple
+from dataclasses import dataclass
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.planted import password, tokens
 
 from relaunch.inside.capture.secrets import Secrets, is_secret
+from relaunch.inside.secret_shapes import REDACTED
 
 secrets = st.text(st.characters(codec="utf-8", exclude_characters="<>*"), min_size=8, max_size=40)
 
@@ -88,6 +92,56 @@ def test_what_looks_like_a_secret_is_one_whatever_its_name():
         assert secret not in hidden
     assert b"gpt2-medium-0123456789" in hidden
     assert pickle.loads(hidden).keys() == values.keys()
+
+
+def test_what_looks_like_a_secret_is_found_wherever_it_lies_in_a_pickle():
+    drawn = [token for whose, token in tokens().items() if "block" not in whose]
+    deep: object = drawn[0]
+    for _ in range(30):
+        deep = [deep]
+    values = [deep, {drawn[1]: 1}, {drawn[2]}, deque(drawn[3:5]), bytearray(drawn[5].encode())]
+    values += [f"{'x' * 150_000} {drawn[6]}", f"password={drawn[7][-20:]}", *drawn[8:]]
+    data = pickle.dumps(values)
+    found = Secrets({}, [])
+    found.look_in_pickle(data)
+    hidden = found.hide(data)
+    assert not [one for one in drawn if one[-16:].encode() in hidden]
+    assert len(pickle.loads(hidden)) == len(values)
+
+
+def test_secrets_are_found_by_their_names_in_objects_of_every_kind():
+    @dataclass(slots=True)
+    class Slotted:
+        password: str
+
+    Login = namedtuple("Login", "user password")
+    secrets = [password() for _ in range(6)]
+    deep: object = {"password": secrets[5]}
+    for _ in range(5):
+        deep = {"a": deep}
+    values = {
+        "a": Slotted(secrets[0]),
+        "b": Login("u", secrets[1]),
+        "c": [("X-Api-Key", secrets[2]), ("password", "username")],
+        "d": {"password": [secrets[3]], "secret": bytearray(secrets[4].encode())},
+        "e": deep,
+    }
+    found = Secrets({}, [])
+    found.look_at(values)
+    hidden = found.hide(pickle.dumps([*secrets, "username"]))
+    assert not [one for one in secrets if one.encode() in hidden]
+    assert b"username" in hidden
+    words = found.hide_texts(["t.py", "--password", "hunter2-hunter2", "x"])
+    assert words == ["t.py", "--password", REDACTED, "x"]
+
+
+def test_secrets_are_found_in_the_memory_of_small_arrays_of_texts():
+    token = tokens()["github"]
+    for coding in ("utf-8", "utf-32-le"):
+        data = ("abc".ljust(50, "\0") + token.ljust(50, "\0")).encode(coding)
+        hidden = Secrets({}, []).hide_raw(data)
+        assert len(hidden) == len(data)
+        assert token.encode(coding) not in hidden
 
 
 def test_secrets_of_the_command_and_within_variables_are_hidden_under_any_name() -> None:

@@ -7,7 +7,7 @@ named like one, and what looks like one.
 
 from __future__ import annotations
 
-from relaunch.inside.secret_shapes import is_given, mask_text, spans
+from relaunch.inside.secret_shapes import REDACTED, in_pickle, is_given, mask_text, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,10 @@ _HEADERS = {
     "SHORT_BINBYTES": 2, "BINBYTES": 5, "BINBYTES8": 9, "BYTEARRAY8": 9,
 }  # fmt: skip
 """Pickle's instructions for strings: the bytes before the string itself."""
-_DEPTH, _MOST_LOOKED_AT = 4, 20_000
+_DEPTH, _MOST_LOOKED_AT = 8, 20_000
 _MOST_OF_TEXT = 100_000
+_MOST_OF_MEMORY = 1 << 20
+"""Of larger arrays only what is known is looked for: they are seldom texts."""
 
 
 class Secrets:
@@ -56,28 +58,35 @@ class Secrets:
 
     def look_at(self, values: Mapping[str, Any]) -> None:
         """Find strings under names that tell of a secret, some levels down."""
-        todo: list[tuple[Any, int]] = [(values, 0)]
+        todo: list[tuple[str, Any, int]] = [("", values, 0)]
         seen: set[int] = set()
         while todo and len(seen) < _MOST_LOOKED_AT:
-            thing, depth = todo.pop(0)
+            whose, thing, depth = todo.pop(0)
             if id(thing) in seen:
                 continue
             seen.add(id(thing))
             if isinstance(thing, dict):
                 pairs = list(thing.items())
+            elif isinstance(thing, tuple) and hasattr(thing, "_fields"):
+                pairs = [*zip(thing._fields, thing, strict=False)]
             elif isinstance(thing, (list, tuple)):
-                pairs = [*zip(("", *map(_option, thing)), thing[:1000], strict=False)]
+                pairs = [
+                    (_option(before) or (whose if _may_be_drawn(one) else ""), one)
+                    for before, one in zip(("", *thing), thing[:1000], strict=False)
+                ]
+                if isinstance(thing, tuple) and len(thing) == 2 and _may_be_drawn(thing[1]):
+                    pairs = [thing]  # of headers, of `dict.items()`
             else:
                 pairs = list(_attributes(thing).items())
             for name, value in pairs:
-                if isinstance(value, bytes) and value.isascii():
+                if isinstance(value, (bytes, bytearray)) and value.isascii():
                     value = value.decode("ascii")
                 if isinstance(value, str):
                     self._look_in(name if isinstance(name, str) else "", value)
                 elif depth < _DEPTH and not isinstance(
                     value, (int, float, bytes, type, type(None))
                 ):
-                    todo.append((value, depth + 1))
+                    todo.append((name if isinstance(name, str) else "", value, depth + 1))
 
     def _look_in(self, name: str, value: str) -> None:
         """Note a string whose name says that it is secret, or the parts that look like one.
@@ -93,6 +102,12 @@ class Secrets:
             part = raw[first:end].decode("utf-8", "surrogatepass")
             if len(part) >= _LEAST_WITHIN:
                 self._words.setdefault(part, "redacted")
+
+    def look_in_pickle(self, data: bytes) -> None:
+        """Find what looks like a secret in pickled data, however deep it lies there."""
+        for raw in in_pickle(data):
+            if len(raw) >= _LEAST_WITHIN:
+                self._words.setdefault(raw.decode("ascii"), "redacted")
 
     def hide(self, data: bytes) -> bytes:
         """Return pickled data with words of equal length where secrets stood in its strings."""
@@ -113,6 +128,9 @@ class Secrets:
 
     def hide_raw(self, data: Any) -> Any:
         """Return the memory of an array without the long secrets in it."""
+        if len(data) <= _MOST_OF_MEMORY:
+            self.look_in_pickle(bytes(data))
+            self.look_in_pickle(bytes(data).replace(b"\0\0\0", b""))
         for value, name in self._ordered():
             if len(value) < _LEAST_WITHIN:
                 continue
@@ -129,7 +147,10 @@ class Secrets:
         if isinstance(value, dict):
             return {self.hide_texts(key): self.hide_texts(one) for key, one in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.hide_texts(one) for one in value]
+            return [
+                REDACTED if isinstance(one, str) and is_given(before, one) else self.hide_texts(one)
+                for before, one in zip(("", *map(_option, value)), value, strict=False)
+            ]
         if isinstance(value, str):
             for secret, name in self._ordered():
                 if len(secret) >= _LEAST_WITHIN and secret in value:
@@ -153,6 +174,12 @@ class Secrets:
 
 def _option(before: Any) -> str:
     return before if isinstance(before, str) and before.startswith("-") else ""
+
+
+def _may_be_drawn(value: Any) -> bool:
+    """Tell a secret from the name of a field, which may stand beside `password` too."""
+    is_long = isinstance(value, str) and len(value) >= _LEAST_WITHIN and " " not in value
+    return is_long and any(c.isdigit() for c in value)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -181,8 +208,16 @@ def _strings(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _attributes(thing: Any) -> dict[str, Any]:
+    found = {}
+    for kind in type(thing).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else tuple(slots):
+            try:
+                found[name] = object.__getattribute__(thing, name)
+            except Exception:
+                continue
     try:
-        found = object.__getattribute__(thing, "__dict__")
+        found.update(object.__getattribute__(thing, "__dict__"))
     except Exception:
-        return {}
-    return dict(found) if isinstance(found, dict) else {}
+        pass
+    return found

@@ -281,6 +281,8 @@ class Work:
     def _put(self, name: str, data: bytes, *, hide: bool = True) -> None:
         fd = self._open(name)
         try:
+            if hide:
+                self.secrets.look_in_pickle(data)
             _write_all(fd, self.secrets.hide(data) if hide else data)
         finally:
             posix.close(fd)
