@@ -203,6 +203,15 @@ def test_files_that_are_put_back_as_they_were_are_not_swept(world):
     assert path.read_text() == text
 
 
+def test_two_commands_with_different_secrets_are_not_called_the_same(world):
+    for secret in ("abcd1234efgh", "abcd1234efgh", "zzzz1234efgh"):
+        world.rl("--", "true", f"--token={secret}")
+    same, other = (world.rl("diff", *pair.split()).stdout for pair in ("1 1.2", "1 2"))
+    assert "secrets" not in same
+    assert "secrets  changed (values not kept)" in other
+    assert b"zzzz1234efgh" not in kept(world)
+
+
 def test_a_sweep_that_was_killed_leaves_no_secret_in_the_index(world):
     token = "gh" + "p_0123456789abcdefghij0123456789abcdef"
     world.rl("-m", "a note", "--", "true")

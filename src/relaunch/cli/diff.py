@@ -154,6 +154,8 @@ def _command(found: Difference, pen: draw.Pen) -> str:
 
 
 def _change(part: Changed, pen: draw.Pen) -> str:
+    if part.name == "secrets":
+        return "changed (values not kept)"
     old = "-" if part.old is None else draw.clean(part.old)
     new = "-" if part.new is None else draw.clean(part.new)
     return f"{pen('red', old)} {pen.arrow} {pen('green', new)}"

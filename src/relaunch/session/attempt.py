@@ -96,6 +96,8 @@ class Attempt:
         self._secrets: tuple[bytes, ...] = ()
         self._secret_texts: dict[str, str] = {}
         """Each with what is shown in its place."""
+        self._hidden: list[str] = []
+        """The values that were taken out of the recipe."""
         self._exact: dict[str, Any] = {}
         self._shown: dict[str, Any] = {}
         """The recipe as it is, and as it is kept."""
@@ -179,7 +181,7 @@ class Attempt:
         known = facts.known_secrets(place.env, redact)
         self._exact = recipe_json(self.recipe, redact=redact)
         self._shown = masked(self._exact, known)
-        hidden = hidden_values(self._exact, self._shown)
+        hidden = self._hidden = hidden_values(self._exact, self._shown)
         if hidden:  # it may stand elsewhere, too, where nothing says what it is
             self._shown = masked(
                 self._exact, {**known, **{v: REDACTED for v in hidden if v not in known}}
@@ -238,6 +240,8 @@ class Attempt:
         if self.by:
             start["by"] = self.by
         start["env"] = facts.environment(env, allow=record.env, redact=record.redact, salt=salt)
+        if self._hidden:  # two that look the same may differ
+            start["hidden"] = facts.digest(*self._hidden, salt=salt)
         start["host"] = facts.host()
         start["doubts"] = self._doubts(env, python)
         if python:

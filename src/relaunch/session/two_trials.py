@@ -102,7 +102,7 @@ def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Differe
         code_problem=problem,
         code_same=same,
         command=_command_changes(old.start, new.start),
-        recipe=changes(_recipe(old.start), _recipe(new.start)),
+        recipe=changes(_recipe(old.start), _recipe(new.start)) + _hidden(old.start, new.start),
         env=changes(_env(env[0]), _env(env[1])),
         env_count=len(_env(env[1])),
         env_redacted=len(env[1].get("redacted") or ()),
@@ -232,6 +232,14 @@ def _recipe(start: dict[str, Any]) -> dict[str, str]:
     return {
         name: _text(value) for name, value in facts.items() if value not in (None, "", [], False)
     }
+
+
+def _hidden(old: dict[str, Any], new: dict[str, Any]) -> tuple[Changed, ...]:
+    """Tell whether secrets differ that were taken out of what looks the same."""
+    before, after = (
+        {"secrets": f"({one['hidden']})"} if "hidden" in one else {} for one in (old, new)
+    )
+    return changes(before, after) if before and after else ()
 
 
 def _text(value: Any) -> str:
