@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -326,6 +327,50 @@ def test_a_killed_holder_leaves_a_note_from_which_the_next_one_repairs(tmp_path:
     repair_sets(journal)
     assert os.readlink(project / "conf") == "conf@a"
     assert not read_state(journal)
+
+
+def test_in_a_copy_of_a_project_the_first_one_is_left_alone(tmp_path: Path) -> None:
+    first = project_with_sets(tmp_path)
+    trial = holder(first, str(first / ".relaunch"), "b")
+    assert said(trial) == "held"
+    copy = tmp_path / "copy"
+    shutil.copytree(first, copy, symlinks=True)
+    repair_sets(str(copy / ".relaunch"))
+    assert os.readlink(first / "conf") == "conf@b"  # the trial there still runs
+    let_go(trial)
+    assert os.readlink(first / "conf") == "conf@a"
+
+
+def test_a_note_that_came_along_reaches_nothing_outside_its_project(tmp_path: Path) -> None:
+    for folder in (".git/relaunch", ".relaunch", "elsewhere/relaunch"):
+        project, others = tmp_path / folder / "project", tmp_path / folder / "others"
+        journal = project / folder
+        (others / "precious").mkdir(parents=True)
+        (others / "precious" / "file").write_text("precious")
+        journal.mkdir(parents=True)
+        (project / "inside").symlink_to(others)
+        note = {
+            "mixed": [str(others / "precious"), "../others/precious"],
+            "links": {str(others / ".profile"): "x", str(project / "inside" / ".login"): "x"},
+            "convert": [str(project / "conf"), str(others / "precious" / "file"), "x"],
+            "journal": 1,
+        }
+        (project / "conf").write_text("conf")
+        (journal / "sets.json").write_text(json.dumps(note))
+        repair_sets(str(journal))
+        assert sorted(os.listdir(others)) == ["precious"], folder
+        assert os.listdir(others / "precious") == ["file"], folder
+        assert not read_state(str(journal))
+
+
+def test_what_a_killed_one_left_in_a_linked_worktree_is_put_right(tmp_path: Path) -> None:
+    project, journal = project_with_sets(tmp_path), tmp_path / "main" / ".git" / "relaunch"
+    trial = holder(project, str(journal), "b")
+    assert said(trial) == "held"
+    trial.kill()
+    trial.communicate(timeout=DEADLINE_S)
+    repair_sets(str(journal))
+    assert os.readlink(project / "conf") == "conf@a"
 
 
 def test_an_exception_in_the_trial_puts_the_links_back(tmp_path: Path) -> None:

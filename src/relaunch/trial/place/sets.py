@@ -269,17 +269,36 @@ def _remove_link(path: str) -> None:
 
 
 def repair(journal: str) -> None:
-    """Finish or take back what a killed relaunch left; the caller holds the lock, alone."""
+    """Finish or take back what a killed relaunch left; the caller holds the lock, alone.
+
+    In a copy of a journal nothing was going on: what is named there is the project's that it was
+    copied from, or anybody's.
+    """
     state = read_state(journal)
-    if "convert" in state:
+    if "convert" in state and all(_is_of(journal, state, one) for one in state["convert"][:2]):
         _repair_conversion(*state["convert"])
     for link, target in state.get("links", {}).items():
+        if not _is_of(journal, state, link):
+            continue
         _remove_link(temporary(link))
         if os.path.islink(link) or not os.path.lexists(link):
             point(link, target)
     for mixed in state.get("mixed", ()):
-        _remove_mix(mixed)
+        if _is_of(journal, state, mixed):
+            _remove_mix(mixed)
     drop_state(journal)
+
+
+def _is_of(journal: str, state: Mapping[str, Any], path: str) -> bool:
+    """Tell whether a path is below the project of a journal; else this very one has noted it.
+
+    Linked worktrees lie anywhere. The number alone would not do: some file systems change it.
+    """
+    project = os.path.realpath(os.path.dirname(journal))
+    if os.path.basename(project) == ".git":
+        project = os.path.dirname(project)
+    is_below = f"{os.path.realpath(os.path.dirname(path))}/".startswith(f"{project}/")
+    return is_below or bool(state.get("journal") == os.stat(journal).st_ino)
 
 
 def _remove_mix(path: str) -> None:
@@ -311,8 +330,8 @@ def read_state(journal: str) -> dict[str, Any]:
 
 
 def write_state(journal: str, state: Mapping[str, Any]) -> None:
-    """Say what is about to happen to the links, before it does."""
-    _write(os.path.join(journal, STATE), dict(state))
+    """Say what is about to happen to the links, before it does, and to which journal that is."""
+    _write(os.path.join(journal, STATE), {**state, "journal": os.stat(journal).st_ino})
 
 
 def drop_state(journal: str) -> None:
