@@ -120,6 +120,18 @@ def test_code_planted_in_a_kept_call_never_runs_unasked(mine: World, tmp_path: P
     assert not marker.exists()
 
 
+def test_a_list_of_kept_calls_that_came_along_removes_nothing_elsewhere(mine: World) -> None:
+    others, linked = mine.root / "others", mine.journal / "trials" / "900"
+    for name in ("capture", "small"):
+        (others / name).mkdir(parents=True)
+    linked.symlink_to(others)
+    far = os.path.relpath(others, mine.journal / "trials")
+    names = [str(others), far, f"3/../{far}", "900", "..", *map(str, range(901, 911))]
+    (mine.journal / "captures").write_text("\n".join(names))
+    assert mine.rl("--", sys.executable, "shop.py").returncode == 1
+    assert sorted(os.listdir(others)) == ["capture", "small"]
+
+
 def test_who_trusts_planted_code_runs_it(mine: World, tmp_path: Path) -> None:
     planted(mine, tmp_path / "marker")["in a frame"](call_of(mine))
     mine.rl("replay", env={"RELAUNCH_TRUST": "1"})

@@ -7,7 +7,7 @@ import os
 from relaunch.errors import JournalError, RelaunchError
 from relaunch.inside.protocol import CAPTURE_SCHEMA
 from relaunch.journal.beside import is_of_another
-from relaunch.journal.store import read_json, write_file, write_json
+from relaunch.journal.store import id_order, read_json, write_file, write_json
 from relaunch.record import Record
 from relaunch.textfile import read_text
 
@@ -126,20 +126,25 @@ def tidy(journal: Journal, trial: Trial, outcome: Outcome, *, keep: int) -> None
         return
     for name in os.listdir(os.path.join(trial.path, FOLDER)):
         seal_ours(trial, os.path.join(trial.path, FOLDER, name))
-    path = os.path.join(journal.home, _LIST)
-    try:
-        ids = read_text(path, "replace").split()
-    except OSError:
-        ids = []
-    ids = [*(one for one in ids if one != trial.id), trial.id]
+    ids = [*(one for one in _listed(journal) if one != trial.id), trial.id]
     for old in ids[: max(0, len(ids) - max(1, keep))]:
         folder = os.path.join(journal.trials, old)
-        if not os.path.exists(os.path.join(folder, "mark.json")):
+        if not os.path.exists(os.path.join(folder, "mark.json")) and not os.path.islink(folder):
             _drop(folder)
     try:
+        path = os.path.join(journal.home, _LIST)
         write_file(path, "\n".join(ids[-max(1, keep) :]).encode())
     except OSError:
         pass
+
+
+def _listed(journal: Journal) -> list[str]:
+    """Read which trials have a call, the newest last: ids, and never a path to somewhere else."""
+    try:
+        words = read_text(os.path.join(journal.home, _LIST), "replace").split()
+    except OSError:
+        return []
+    return [one for one in words if id_order(one)[0]]
 
 
 def seal_ours(trial: Trial, path: str, *, is_own: bool = True) -> None:
@@ -165,11 +170,7 @@ def _drop(trial_path: str) -> None:
 
 def last_with_capture(journal: Journal) -> Trial | None:
     """Return the newest failed trial that has a call to replay."""
-    try:
-        ids = read_text(os.path.join(journal.home, _LIST), "replace").split()
-    except OSError:
-        ids = []
-    for trial_id in reversed(ids):
+    for trial_id in reversed(_listed(journal)):
         try:
             trial = journal.load(trial_id)
         except RelaunchError:
