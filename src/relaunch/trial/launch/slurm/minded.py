@@ -27,7 +27,7 @@ class Minded:
         new = os.path.join(folder, f".{name}")
         self._file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         _lock(self._file)
-        os.write(self._file, f"{job} {os.uname().nodename}".encode())
+        os.write(self._file, f"{job} {os.stat(folder).st_ino} {os.uname().nodename}".encode())
         os.rename(new, self._path)  # nobody sees it unlocked
 
     def close(self) -> None:
@@ -59,7 +59,10 @@ def end_unminded(folder: str, env: Mapping[str, str]) -> None:
 
 
 def _end(name: str, said: str, path: str, env: Mapping[str, str]) -> None:
-    job, _, host = said.partition(" ")
+    job, folder, host = (*said.split(" ", 2), "", "")[:3]
+    if folder != str(os.stat(os.path.dirname(path)).st_ino):  # of a copy nobody holds the lock
+        os.unlink(path)
+        return
     if host != os.uname().nodename:  # a lock may not be seen from other machines
         return
     steps = [step for step, called in steps_of(job, env).items() if called == name]
