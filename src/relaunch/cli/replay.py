@@ -45,7 +45,7 @@ def arguments(parser: ArgumentParser) -> None:
     add("--small", action="store_true", help="the call as `rl shrink --trial` made it smaller")
     add("--list", action="store_true", help="the calls that were kept, and what is missing")
     add("--fresh", action="store_true", help="in a new process that imports everything itself")
-    add("--trust", action="store_true", help="load a call that somebody else recorded")
+    add("--trust", action="store_true", help="load a call that someone else recorded")
     add("--json", action="store_true", help="as JSON: schema relaunch/replay/1")
     add("--color", choices=("auto", "always", "never"), default="auto", help="(auto)")
 

@@ -455,7 +455,7 @@ complete -c rl -n '__rl_in replay' -l one-liner -d 'print a `python -c` line tha
 complete -c rl -n '__rl_in replay' -l small -d 'the call as `rl shrink --trial` made it smaller'
 complete -c rl -n '__rl_in replay' -l list -d 'the calls that were kept, and what is missing'
 complete -c rl -n '__rl_in replay' -l fresh -d 'in a new process that imports everything itself'
-complete -c rl -n '__rl_in replay' -l trust -d 'load a call that somebody else recorded'
+complete -c rl -n '__rl_in replay' -l trust -d 'load a call that someone else recorded'
 complete -c rl -n '__rl_in replay' -l json -d 'as JSON: schema relaunch/replay/1'
 complete -c rl -n '__rl_in replay' -l color -xa 'auto always never' -d '(auto)'
 complete -c rl -n '__rl_in replay' -a '@good @bad'
