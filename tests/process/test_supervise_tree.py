@@ -55,6 +55,19 @@ def test_the_program_carries_the_marker_it_was_given_or_one_of_its_own(tmp_path)
     assert ran.stdout == b"mine\n"
 
 
+def test_whoever_supervises_a_program_is_no_subreaper_afterwards():
+    """Else the daemons that it starts later would be its children, and never be collected."""
+    lines = (
+        "import os",
+        "from relaunch.proc.prctl import is_subreaper",
+        "from relaunch.proc.supervise import supervise",
+        "supervise(['true'], cwd='/', env=os.environ, chunk=print)",
+        "print(is_subreaper())",
+    )
+    ran = subprocess.run(python(*lines), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ran.stdout == "False\n", ran
+
+
 def test_without_the_subreaper_the_marker_still_finds_who_left(tmp_path):
     lines = (
         "import os",

@@ -12,6 +12,7 @@ import pytest
 from tests.needs import needs
 
 from relaunch.trial.place.editors.nano import names_shown_modified
+from relaunch.trial.place.editors.traces import DIRTY_AT, dirty_block
 from relaunch.trial.place.unsaved import Unsaved, still_unsaved, unsaved_buffers
 
 DEADLINE_S = 300.0
@@ -198,6 +199,21 @@ def test_a_swap_file_left_by_a_killed_vim_is_not_an_unsaved_buffer(desk: Desk) -
     wait_for(lambda: not still_unsaved(edit), "a dead editor still edits")
     assert os.path.exists(edit.trace)
     assert desk.unsaved() == []
+
+
+@pytest.mark.parametrize("editor", ["vim", "emacs", "nano"])
+def test_an_editor_that_was_killed_and_not_collected_yet_edits_nothing(tmp_path, editor) -> None:
+    trace = tmp_path / ".train.py.swp"
+    trace.write_bytes(b"b0".ljust(DIRTY_AT, b"\0") + b"\x55")
+    assert dirty_block(str(trace))
+    killed = subprocess.Popen(["sleep", "1019"])
+    edit = Unsaved(path="train.py", editor=editor, pid=killed.pid, trace=str(trace))
+    killed.kill()
+    os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        assert not still_unsaved(edit)
+    finally:
+        killed.wait()
 
 
 def test_an_edit_in_emacs_is_seen_until_it_is_saved(desk: Desk) -> None:

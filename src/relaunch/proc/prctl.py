@@ -63,7 +63,17 @@ def _set(option: int, value: int) -> bool:
 
 def become_subreaper() -> bool:
     """Make orphans below this process its own children; True when the kernel confirms it."""
-    return _set(_SET_CHILD_SUBREAPER, 1) and _read_back(_GET_CHILD_SUBREAPER) == 1
+    return _set(_SET_CHILD_SUBREAPER, 1) and is_subreaper()
+
+
+def is_subreaper() -> bool:
+    """Tell whether orphans below this process become its own children."""
+    return _read_back(_GET_CHILD_SUBREAPER) == 1
+
+
+def stop_being_subreaper() -> None:
+    """Leave orphans to whoever collects them above us."""
+    _set(_SET_CHILD_SUBREAPER, 0)
 
 
 def die_with_parent(signal: int) -> bool:

@@ -8,7 +8,12 @@ import time
 
 from relaunch.proc.guard import Guard
 from relaunch.proc.launch import Start, find_program, fork_program
-from relaunch.proc.prctl import become_subreaper, forbid_core_dump
+from relaunch.proc.prctl import (
+    become_subreaper,
+    forbid_core_dump,
+    is_subreaper,
+    stop_being_subreaper,
+)
 from relaunch.proc.relay import Relay
 from relaunch.proc.signals import Signals
 from relaunch.proc.standard import are_one_file, enlarge, let_go_of_stdin, plug
@@ -145,6 +150,7 @@ class Supervision:
         self.relay = Relay(chunk)
         self.signals = Signals(self._act)
         helpers = set(_children())
+        self._was_subreaper = is_subreaper()
         self.tree = Tree(subreaper=become_subreaper(), marker=self.marker, helpers=helpers)
         self._helpers = helpers
         self.status: int | None = None
@@ -210,6 +216,8 @@ class Supervision:
                 guard.stop()
             for one in self._prepared:
                 one.ended()
+            if not self._was_subreaper:  # else daemons of a caller would be ours, never collected
+                stop_being_subreaper()
             self.signals.restore()
         return self._ended(self.status, duration_s, ended)
 

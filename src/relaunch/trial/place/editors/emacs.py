@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 
+from relaunch.proc.tree import is_running
 from relaunch.trial.place.editors.traces import (
     EMACS,
     Unsaved,
     arguments,
     cwd_of,
     environment,
-    is_alive,
 )
 
 TYPE_CHECKING = False
@@ -126,4 +126,4 @@ def _folders(pids: list[int], project: str) -> Iterator[tuple[str, list[str]]]:
 
 def is_still_unsaved(edit: Unsaved) -> bool:
     """Tell whether the lock or auto-save is still there, and an emacs lives."""
-    return is_alive(edit.pid) and os.path.lexists(edit.trace)
+    return is_running(edit.pid) and os.path.lexists(edit.trace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from relaunch.proc.tree import is_running
 from relaunch.trial.place.editors.traces import (
     DIRTY_AT,
     NANO,
@@ -13,7 +14,6 @@ from relaunch.trial.place.editors.traces import (
     cwd_of,
     dirty_block,
     environment,
-    is_alive,
 )
 
 TYPE_CHECKING = False
@@ -117,7 +117,7 @@ def _fields(line: str) -> list[str]:
 
 def is_still_unsaved(edit: Unsaved) -> bool:
     """Ask the lock, or the pane, again."""
-    if not is_alive(edit.pid):
+    if not is_running(edit.pid):
         return False
     if edit.trace.endswith(".swp"):
         return _nano_lock_is_dirty(edit.trace, edit.path)

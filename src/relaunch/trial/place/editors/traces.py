@@ -29,16 +29,6 @@ class Unsaved(Record):
     """The file that gives the edit away: swap, lock or backup; a tmux socket for a bare nano."""
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
 def environment(pid: int) -> dict[str, str]:
     """Return the environment a process started with; empty when it may not be read."""
     pairs = (item.partition("=") for item in proc_text(pid, "environ").split("\0"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from relaunch.proc.tree import is_running
 from relaunch.trial.place.editors.traces import (
     DIRTY_AT,
     NAME_AT,
@@ -11,7 +12,6 @@ from relaunch.trial.place.editors.traces import (
     Unsaved,
     dirty_block,
     environment,
-    is_alive,
 )
 
 TYPE_CHECKING = False
@@ -66,4 +66,4 @@ def _swapped_file(block: bytes, swap: str, home: str) -> str:
 
 def is_still_unsaved(edit: Unsaved) -> bool:
     """Tell whether the swap file still says so, and its vim lives."""
-    return is_alive(edit.pid) and dirty_block(edit.trace) is not None
+    return is_running(edit.pid) and dirty_block(edit.trace) is not None
