@@ -26,8 +26,8 @@ def test_the_journal_shows_cold_time_against_warm_time(warm):
     assert (cold["warm"], cold["resumed"], cold["cold"]) == (True, None, "no snapshots yet")
     assert (resumed["warm"], resumed["cold"]) == (True, "")
     assert resumed["resumed"]["at"] == "train.py:5"
-    assert 0 < resumed["resumed"]["took_s"] < 3
-    assert 0.3 <= resumed["resumed"]["saved_s"] < 3
+    assert resumed["resumed"]["took_s"] > 0
+    assert 0.3 <= resumed["resumed"]["saved_s"] <= cold["duration_s"]
     title, *rows = warm.rl("log").stdout.splitlines()
     assert "time" in title.split()
     assert "cold" in title.split()

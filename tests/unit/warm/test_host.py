@@ -967,7 +967,7 @@ def test_a_real_program_goes_on_from_its_middle_with_the_edited_rest(stage: Stag
     assert client.hear() == {"ended": 0}
     client.close()
     (stage.cwd / "helper.py").write_text(work.replace("0.5", "0.6"))
-    assert stage.ask().get("elapsed", 0.0) < 0.5
+    assert stage.ask().get("elapsed", 0.0) <= answer["elapsed"] - 0.5  # before it sleeps
 
 
 def test_all_at_once_and_nobody_dies_who_should_not(stage: Stage) -> None:
