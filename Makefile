@@ -6,8 +6,8 @@ unexport PYTHONPATH
 unexport VIRTUAL_ENV
 
 PYTHON ?= python3
-# Half of what tests do is to wait.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 2)
+# Most of what tests do is to wait for processes.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -90,12 +91,15 @@ class Again:
 def run_alone(name: str, root: Path) -> tuple[bool, str]:
     """Run one test in a process of its own; returns whether it passed, and what was printed."""
     env = {key: text for key, text in os.environ.items() if not key.startswith("PYTEST_")}
-    words = [sys.executable, "-m", "pytest", "-n", "0", name]
-    try:
-        done = subprocess.run(
-            words, cwd=root, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=LONGEST_S, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return False, f"it was not over after {LONGEST_S} s"
+    # With a folder of its own it does not stop to delete those of earlier runs.
+    with tempfile.TemporaryDirectory(prefix="rl-again-", ignore_cleanup_errors=True) as folder:
+        words = [sys.executable, "-m", "pytest", "-n", "0", "--basetemp", f"{folder}/tmp", name]
+        try:
+            done = subprocess.run(
+                words, cwd=root, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors="replace", timeout=LONGEST_S,
+                check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return False, f"it was not over after {LONGEST_S} s"
     return done.returncode == 0, done.stdout

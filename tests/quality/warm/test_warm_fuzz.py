@@ -20,7 +20,7 @@ from tests.depth import rounds
 from tests.needs import in_turn, missing
 from tests.quality.warm import edits, harness
 
-PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS") or rounds(410, 8000))
+PAIRS = int(os.environ.get("RELAUNCH_WARM_PAIRS") or rounds(260, 8000))
 SEED = int(os.environ.get("RELAUNCH_WARM_SEED", "1"))
 KEEP = Path(os.environ.get("RELAUNCH_WARM_KEEP", Path(tempfile.gettempdir()) / "warm_mismatches"))
 FEW = 5
