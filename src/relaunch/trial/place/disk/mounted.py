@@ -148,8 +148,6 @@ class Mounted:
         if path == "/":
             self._new_root = _path(self._folder("root"))
         self._lay(path, self._real)
-        if path == "/":  # by its name: an open folder never shows what was put over it
-            self._new_root = _path(os.open("root", os.O_PATH, dir_fd=self.root))
         kept = ""
         for below, real in self._below:
             if kept and is_inside(below, kept):
@@ -175,6 +173,8 @@ class Mounted:
         places = f"lowerdir={_path(real)},upperdir={_path(upper)},workdir={_path(work)}"
         self._put("overlay", self._new_root + path, "overlay", flags, f"{places},index=off,{own}")
         os.close(work)
+        if path == "/":  # by its name: an open folder never shows what was put over it
+            self._new_root = _path(os.open("root", os.O_PATH, dir_fd=self.root))
         seen = os.open(self._new_root + path, os.O_PATH)
         attributes = "user.overlay." if self._in_user else "trusted.overlay."
         self.layers.append(self._layer(upper, real, attributes, seen=seen))
