@@ -76,7 +76,8 @@ class World:
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m relaunch "$@"\n')
         script.chmod(0o755)
         # These tests run on an editable install of this very checkout: leave it out of snapshots.
-        self.settings("[record]\nalso = []\n")
+        # On a busy machine it may take long to keep a failed call.
+        self.settings("[record]\nalso = []\n[capture]\nlimit = 60\n")
         # Without the samples of hooks, which cost as much as all else.
         self.git("init", "-q", "-b", "main", "--template=")
         self.write("README.md", "a project\n")

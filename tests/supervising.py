@@ -83,9 +83,12 @@ def kill_at_once(pid: int) -> None:
     waiting = [pid]
     while waiting:
         one = waiting.pop()
-        os.kill(one, signal.SIGSTOP)
+        try:
+            os.kill(one, signal.SIGSTOP)
+            waiting += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+        except (ProcessLookupError, FileNotFoundError):  # it ended before its parent was stopped
+            continue
         found.append(one)
-        waiting += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
     for one in found:
         os.kill(one, signal.SIGKILL)
 

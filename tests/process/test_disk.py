@@ -669,7 +669,8 @@ def killed_while_it_keeps(who: Person, verb: str, *, whom: str) -> tuple[Path, s
         while process.poll() is None and not (names := names_on_their_way(folder)):
             pass
         if whom == "everybody":
-            kill_at_once(process.pid)
+            if process.poll() is None:
+                kill_at_once(process.pid)
         elif is_running(holder):
             os.kill(holder, signal.SIGKILL)
         err = process.communicate(timeout=60)[1].decode()

@@ -165,10 +165,14 @@ def test_who_outlives_a_cold_run_is_ended_but_not_its_snapshots(warm):
 def test_a_killed_host_or_snapshot_never_leaves_it_hanging(warm):
     edit(warm, "pass")
     first(warm)
-    edit(warm, "print('ready', flush=True)", "time.sleep(0.5)", "print('done')")
+    go = warm.root / "go"
+    waits = f"while not __import__('os').path.exists({str(go)!r}): time.sleep(0.01)"
+    edit(warm, "print('ready', flush=True)", waits, "print('done')")
     process = running(warm)
     (host,) = programs(warm)
     os.kill(host["pid"], signal.SIGKILL)
+    wait_until(lambda: not is_running(host["pid"]))
+    go.touch()
     shown, said = process.communicate(timeout=PATIENCE_S)
     assert (shown, process.returncode) == (b"done\n", 125)
     assert b"its host was killed" in said
