@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tests.depth import IS_DEEP, rounds
 from tests.power import disk
+from tests.supervising import wait_until
 
 RL = (sys.executable, "-m", "relaunch")
 REMOTE = "https://example.org/project.git"
@@ -187,3 +188,30 @@ def test_a_set_that_a_trial_put_in_place_is_put_back_after_a_power_cut(tmp_path:
             assert said["links"] == {str(project / "conf"): "conf@base"}
         running.communicate(b"\n")
         assert os.readlink(project / "conf") == "conf@base"
+
+
+def test_the_code_that_a_reset_made_is_on_the_disk_while_the_program_runs(tmp_path: Path) -> None:
+    with disk(tmp_path) as real:
+        project = real.at / "project"
+        project.mkdir()
+        (project / "train.py").write_text("before = 1\n")
+        env = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        assert rl(real.at, env, "--", "true").returncode == 0
+        os.sync()
+        # The kernel itself writes nothing within this test.
+        subprocess.run(["mount", "-o", "remount,commit=900", real.at], check=True)
+        words = ["--reset", "echo made = 2 > train.py", "--", "sh", "-c", "echo ready; read it"]
+        running = subprocess.Popen(
+            [*RL, *words], cwd=project, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+
+        def has_new_code() -> bool:
+            with real.cut("cut") as at:
+                done = rl(at, env, "back", "2", "--to", str(at / "back"))
+                train = at / "back" / "train.py"
+                return done.returncode == 0 and train.read_text() == "made = 2\n"
+
+        wait_until(has_new_code, 20)  # a slow disk is waited for beside the program
+        running.communicate(b"\n")

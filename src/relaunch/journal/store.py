@@ -219,8 +219,11 @@ class Journal:
         return trial.but(end=end)
 
     def rewrite_start(self, trial: Trial) -> None:
-        """Write what is known before the launch once more. Raises OSError if it cannot."""
-        write_json(os.path.join(trial.path, "start.json"), trial.start)
+        """Write what is known before the launch once more. Raises OSError if it cannot.
+
+        The trial was announced: a power cut must not leave an empty file in place of the first.
+        """
+        write_json(os.path.join(trial.path, "start.json"), trial.start, is_synced=True)
         self._sync_start(trial)
 
     def set_mark(self, trial: Trial, mark: dict[str, Any]) -> Trial:

@@ -221,6 +221,7 @@ class Attempt:
                 self.journal.rewrite_start(self.trial)
             except OSError as error:
                 self._warn(f"the code after the reset is not recorded: {_reason(error)}")
+            to_disk.wait(to_disk.BEFORE_LAUNCH_S)
 
     def _code_of(self, trial_id: str) -> str:
         try:
