@@ -215,3 +215,16 @@ def test_a_start_that_was_killed_and_a_half_deleted_search_are_swept(world):
     done = json.loads(world.rl("gc", "--json").stdout)
     assert done["swept"] == 1
     assert sorted(os.listdir(folder)) == ["1"]
+
+
+def test_a_search_whose_outcome_a_power_cut_emptied_can_be_resumed_and_stops_no_gc(world):
+    world.rl(*GROW)
+    (first,) = searches(world)
+    for name in ("end.json", "answer.json"):
+        os.truncate(world.journal / "searches/1" / name, 0)
+    assert world.rl("gc").returncode == 0
+    (row,) = searches(world)
+    assert (row["state"], row["next"]) == ("killed", "rl grow --resume")
+    assert world.rl("grow", "--resume").returncode == 0
+    (row,) = searches(world)
+    assert (row["state"], row["told"]) == ("done", first["told"])

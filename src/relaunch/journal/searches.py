@@ -124,8 +124,8 @@ class Search:
         write_json(os.path.join(self.path, f"{name}.json"), self.clean(value))
 
     def kept(self, name: str) -> dict[str, Any] | None:
-        """Return what was kept by that name, if anything was."""
-        return read_json(os.path.join(self.path, f"{name}.json"))
+        """Return what was kept by that name, if anything was that can be read."""
+        return self._read(name)
 
     def finish(self, end: dict[str, Any], answer: dict[str, Any] | None = None) -> None:
         """Write down what was found; `seconds` are of this sitting, those before are added."""
@@ -146,13 +146,20 @@ class Search:
 
     @property
     def end(self) -> dict[str, Any] | None:
-        """What was found, in a few words; None while it runs, and after a kill."""
-        return read_json(os.path.join(self.path, "end.json"))
+        """What was found, in a few words; None while it runs, and after a kill or a power cut."""
+        return self._read("end")
 
     @property
     def answer(self) -> dict[str, Any] | None:
         """What was found, whole, with what was shown; None where nothing was."""
-        return read_json(os.path.join(self.path, "answer.json"))
+        return self._read("answer")
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        """Read a file; one that a power cut broke is none: a resumed search makes it anew."""
+        try:
+            return read_json(os.path.join(self.path, f"{name}.json"))
+        except JournalError:
+            return None
 
     @property
     def state(self) -> str:
