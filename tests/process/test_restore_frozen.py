@@ -97,6 +97,19 @@ def test_snapshots_follow_a_project_that_moves_and_outlive_their_linked_worktree
     assert moved.restored(code, tmp_path / "after")[0] == was
 
 
+@pytest.mark.parametrize("left", [b"", b"\0" * 400])
+def test_a_copy_whose_index_a_power_cut_broke_is_written_anew(
+    project: Project, left: bytes
+) -> None:
+    code = project.take()
+    with frozen_copy(project.home, code) as copy:
+        (index,) = Path(copy.path).parent.glob("index-*")
+        Path(copy.path, "pkg", "model.py").write_text("")
+    index.write_bytes(left)
+    with frozen_copy(project.home, code) as copy:
+        assert said(copy.path, "train.py") == "1\n"
+
+
 def test_two_frozen_runs_at_once_have_a_copy_each(project: Project) -> None:
     code = project.take()
     with frozen_copy(project.home, code) as one, frozen_copy(project.home, code) as two:

@@ -149,7 +149,7 @@ def _update(home: Home, folder: str, copy: FrozenCopy) -> None:
     keep = {place for _, place in copy._pairs}
     for root, place in copy._pairs:
         index = _index(folder, place)
-        if before.get(place) != root.path:
+        if before.get(place) != root.path or not _is_whole(index, sha256=len(root.tree) == 64):
             remove(index)
         _clean(home, root, place, index, keep)
         if root.tree:
@@ -184,6 +184,20 @@ def _index(folder: str, place: str) -> str:
 
     name = blake2b(os.fsencode(os.path.relpath(place, folder)), digest_size=8).hexdigest()
     return os.path.join(folder, f"index-{name}")
+
+
+def _is_whole(index: str, *, sha256: bool) -> bool:
+    """Tell whether an index ends with its own checksum; git writes it without waiting for disks."""
+    from hashlib import new
+
+    try:
+        with open(index, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return False
+    checksum = new("sha256" if sha256 else "sha1")
+    checksum.update(data[: -checksum.digest_size])
+    return bool(data) and data.endswith(checksum.digest())
 
 
 def _clean(home: Home, root: Root, place: str, index: str, keep: set[str]) -> None:
