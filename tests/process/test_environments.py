@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from tests.building import Package
 from tests.needs import INSTALLED, missing, needs
+from tests.power import disk
 
 from relaunch.errors import PlaceError
 from relaunch.trial.place.environment import Environment, Environments
@@ -322,6 +323,26 @@ def test_what_a_killed_process_left_half_made_is_made_anew(asking, env, tmp_path
     assert imports(made, "slow") == "imported"
     [folder] = (tmp_path / "environments").iterdir()
     assert [path for path in folder.iterdir() if path.is_dir()] == [Path(made.python).parents[1]]
+
+
+def test_an_environment_that_says_it_is_made_is_whole_after_a_power_cut(
+    env, tmp_path: Path
+) -> None:
+    package = Package(tmp_path, "sample")
+    with disk(tmp_path) as real:
+        parent = str(real.at / "environments")
+        made = Environments(parent, sys.executable, env=env).for_requirements(package.needs)
+        with open(real.at / "other", "wb") as other:  # all names are on the disk with this
+            os.fsync(other.fileno())
+        root = Path(made.env["VIRTUAL_ENV"])
+        sizes = {
+            path.relative_to(real.at): path.stat().st_size
+            for path in root.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        with real.cut("cut") as at:
+            assert (at / root.relative_to(real.at)).with_name("made").is_file()
+            assert {path: (at / path).stat().st_size for path in sizes} == sizes
 
 
 def test_two_processes_at_once_make_one_environment(asking, env, tmp_path, pipe) -> None:

@@ -103,8 +103,11 @@ def _begin(works: Sequence[Callable[[], object]]) -> None:
 
 def sync(paths: Sequence[str]) -> None:
     """Wait until these files and folders are on the disk; those that are gone need not be."""
-    if len(paths) > _MANY and _sync_all_with(paths[-1]):
-        return
+    if len(paths) > _MANY:
+        from relaunch.proc.file_system import sync_file_system
+
+        if sync_file_system(paths[-1]):
+            return
     for path in paths:  # all at once, so that the first wait is for all
         _with(path, hand_over)
     for path in paths:
@@ -118,19 +121,5 @@ def _with(path: str, act: Callable[[int], None]) -> None:
         return
     try:
         act(fd)
-    finally:
-        os.close(fd)
-
-
-def _sync_all_with(path: str) -> bool:
-    """Sync the whole file system that a file is on; False where that cannot be."""
-    import ctypes
-
-    syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
-    if syncfs is None:
-        return False
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return bool(syncfs(fd) == 0)
     finally:
         os.close(fd)

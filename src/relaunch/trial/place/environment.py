@@ -14,6 +14,7 @@ import time
 
 from relaunch.errors import PlaceError
 from relaunch.jsontext import dumps, loads
+from relaunch.proc.file_system import sync_file_system
 from relaunch.record import Record
 from relaunch.textfile import read_if_there
 from relaunch.trial.place.built_tree import keep, put_back, stamps
@@ -189,6 +190,7 @@ class Environments:
         if result.failed >= 0:
             self._remember(key, folder, what, result)
         finish(root)
+        sync_file_system(folder)  # else a power cut could leave `made` and empty packages
         made = {"root": root, "made_by": rung, "seconds": round(time.monotonic() - began, 3)}
         _write(os.path.join(folder, "made"), dumps(made))
         return made
