@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,9 @@ import threading
 import time
 from pathlib import Path
 
+from tests.conftest import World
 from tests.depth import IS_DEEP, rounds
+from tests.needs import needs
 from tests.power import disk
 from tests.supervising import wait_until
 
@@ -215,3 +218,11 @@ def test_the_code_that_a_reset_made_is_on_the_disk_while_the_program_runs(tmp_pa
 
         wait_until(has_new_code, 20)  # a slow disk is waited for beside the program
         running.communicate(b"\n")
+
+
+def test_a_trial_is_kept_where_a_sandbox_refuses_the_advice_to_write(world: World) -> None:
+    needs("strace")
+    refused = f"strace -qq -o /dev/null -e inject=fadvise64:error=EPERM {shlex.join(RL)}"
+    done = world.shell(f"{refused} -- sh -c 'exit 3'")
+    assert (done.returncode, "recorded" in done.stderr) == (3, False), done.stderr
+    assert world.rl("show", "1").returncode == 0

@@ -38,7 +38,10 @@ _recent_s = 0.0
 def hand_over(fd: int) -> None:
     """Have the kernel begin to write a file, and wait for nothing."""
     if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        except OSError:
+            pass  # it is only advice; sandboxes refuse what they do not know
 
 
 def is_quick() -> bool:
