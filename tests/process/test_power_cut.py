@@ -226,3 +226,15 @@ def test_a_trial_is_kept_where_a_sandbox_refuses_the_advice_to_write(world: Worl
     done = world.shell(f"{refused} -- sh -c 'exit 3'")
     assert (done.returncode, "recorded" in done.stderr) == (3, False), done.stderr
     assert world.rl("show", "1").returncode == 0
+
+
+def test_the_code_of_a_trial_is_given_back_where_a_cut_filled_the_head_of_its_store(
+    world: World,
+) -> None:
+    world.write("train.py", "print(1)\n")
+    assert world.rl("--", "true").returncode == 0
+    head = world.journal / "git" / "HEAD"
+    head.write_bytes(bytes(head.stat().st_size))
+    done = world.rl("back", "1", "--to", "../back")
+    assert done.returncode == 0, done.stderr
+    assert (world.project.parent / "back" / "train.py").read_text() == "print(1)\n"

@@ -109,20 +109,21 @@ class Repository:
         outside = "*.py[co]\n" + "".join(f"{name}/\n" for name in SKIPPED_OUTSIDE_GIT)
         for name, text in self._deciding.items():
             self._put(name, text)
-        self._put("HEAD", "ref: refs/heads/none\n")
         self._put("info/exclude", NOISE)
         self._put("info/outside-git", outside, is_synced=True)  # last: it says all is there
 
     @property
     def _deciding(self) -> dict[str, str]:
-        """Return the files that say what git does here."""
+        """Return the files that say what git does here, and that it is a repository."""
         config = _CONFIG.format(version=int(self.sha256)) + (_SHA256 if self.sha256 else "")
-        return {"config": config, "info/attributes": _ATTRIBUTES}
+        head = "ref: refs/heads/none\n"
+        return {"config": config, "info/attributes": _ATTRIBUTES, "HEAD": head}
 
     def _check(self) -> None:
         """Undo what somebody wrote into the settings, or to have others read in their place.
 
-        Programs that rl ran could write there, and git would start what is named.
+        Programs that rl ran could write there, and git would start what is named. Some file systems
+        fill with zeros what a power cut kept from the disk.
         """
         if self._is_checked or not os.path.isdir(self.path):
             return
