@@ -193,6 +193,20 @@ def test_a_set_that_a_trial_put_in_place_is_put_back_after_a_power_cut(tmp_path:
         assert os.readlink(project / "conf") == "conf@base"
 
 
+def test_a_new_set_is_whole_after_a_power_cut(tmp_path: Path) -> None:
+    with disk(tmp_path) as real:
+        (real.at / "project" / "conf").mkdir(parents=True)
+        (real.at / "project" / "conf" / "a.yaml").write_text("lr: 1\n")
+        os.sync()
+        env = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        assert rl(real.at, env, "set", "new", "bf16", "--from", "conf").returncode == 0
+        with open(real.at / "other", "wb") as other:  # all names are on the disk with this
+            os.fsync(other.fileno())
+        with real.cut("cut") as at:
+            for place in ("conf", "conf@base", "conf@bf16"):
+                assert (at / "project" / place / "a.yaml").read_text() == "lr: 1\n"
+
+
 def test_the_code_that_a_reset_made_is_on_the_disk_while_the_program_runs(tmp_path: Path) -> None:
     with disk(tmp_path) as real:
         project = real.at / "project"

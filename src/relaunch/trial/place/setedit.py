@@ -8,6 +8,7 @@ import shutil
 from relaunch.errors import PlaceError
 from relaunch.proc import renaming
 from relaunch.proc.capture import capture
+from relaunch.proc.file_system import sync_file_system
 from relaunch.proc.git import git_env
 from relaunch.trial.place.hold import Lock
 from relaunch.trial.place.sets import (
@@ -111,6 +112,7 @@ def _copy(source: str, wanted: str) -> None:
             shutil.copytree(source, fresh, symlinks=True)
         else:
             shutil.copy2(source, fresh)
+        sync_file_system(fresh)  # else a power cut could leave the set, and empty files in it
         os.rename(fresh, wanted)
     except (OSError, shutil.Error) as error:
         discard(fresh)
