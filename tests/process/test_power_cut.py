@@ -207,6 +207,21 @@ def test_a_new_set_is_whole_after_a_power_cut(tmp_path: Path) -> None:
                 assert (at / "project" / place / "a.yaml").read_text() == "lr: 1\n"
 
 
+def test_an_old_trial_that_was_just_masked_is_whole_after_a_power_cut(tmp_path: Path) -> None:
+    with disk(tmp_path) as real:
+        (real.at / "project").mkdir()
+        env = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        assert rl(real.at, env, "-m", "WHY", "--", "true").returncode == 0
+        start = real.at / "project" / ".relaunch" / "trials" / "1" / "start.json"
+        start.write_text(start.read_text().replace("WHY", "password=hunter2hunter2"))
+        os.sync()
+        assert "masked: 1 secret" in rl(real.at, env, "gc", "--secrets").stderr
+        with open(real.at / "other", "wb") as other:  # all names are on the disk with this
+            os.fsync(other.fileno())
+        with real.cut("cut") as at:
+            assert (at / start.relative_to(real.at)).read_bytes() == start.read_bytes()
+
+
 def test_the_code_that_a_reset_made_is_on_the_disk_while_the_program_runs(tmp_path: Path) -> None:
     with disk(tmp_path) as real:
         project = real.at / "project"

@@ -229,5 +229,7 @@ def _replace(path: str, data: bytes, before: os.stat_result) -> None:
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(data)
+        file.flush()
+        os.fsync(fd)  # else a power cut could leave it empty, for old trials as well
     os.utime(temp, ns=(before.st_atime_ns, before.st_mtime_ns))
     os.rename(temp, path)
