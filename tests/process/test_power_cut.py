@@ -222,6 +222,23 @@ def test_an_old_trial_that_was_just_masked_is_whole_after_a_power_cut(tmp_path: 
             assert (at / start.relative_to(real.at)).read_bytes() == start.read_bytes()
 
 
+def test_code_that_was_given_back_is_whole_after_a_power_cut(tmp_path: Path) -> None:
+    with disk(tmp_path) as real:
+        (real.at / "project").mkdir()
+        (real.at / "project" / "train.py").write_text("print(1)\n")
+        env = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        assert rl(real.at, env, "--", "true").returncode == 0
+        assert rl(real.at, env, "back", "1").returncode == 0
+        with open(real.at / "other", "wb") as other:  # all names are on the disk with this
+            os.fsync(other.fileno())
+
+        def is_whole() -> bool:
+            with real.cut("cut") as at:
+                return (at / "project@1" / "train.py").read_text() == "print(1)\n"
+
+        wait_until(is_whole, 20)  # a slow disk is waited for no longer than a second
+
+
 def test_the_code_that_a_reset_made_is_on_the_disk_while_the_program_runs(tmp_path: Path) -> None:
     with disk(tmp_path) as real:
         project = real.at / "project"

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, SnapshotError, UsageError
+from relaunch.journal import to_disk
 from relaunch.journal.store import read_json, write_exactly
+from relaunch.proc.file_system import sync_file_system
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -51,6 +53,7 @@ def give_back(home: Home, journal: Journal, trial: Trial, to: str = "") -> Given
             return GivenBack(path=target, missing=tuple(known.get("missing", ())), was_there=True)
     missing = _restore(home, code, target)
     looks = fingerprint(target)
+    to_disk.soon(lambda: sync_file_system(target))  # files that a cut empties look like edits
     value = {"path": target, "trial": trial.id, "digest": code.digest, "looks": looks}
     try:
         os.makedirs(os.path.dirname(receipt), mode=0o700, exist_ok=True)
