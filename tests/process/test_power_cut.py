@@ -239,6 +239,23 @@ def test_code_that_was_given_back_is_whole_after_a_power_cut(tmp_path: Path) -> 
         wait_until(is_whole, 20)  # a slow disk is waited for no longer than a second
 
 
+def test_what_shrink_found_is_whole_after_a_power_cut(tmp_path: Path) -> None:
+    with disk(tmp_path) as real:
+        (real.at / "project").mkdir()
+        (real.at / "project" / "data.txt").write_text("a\nbad\nc\n")
+        env = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        grep = ("sh", "-c", "! grep bad data.txt")
+        assert rl(real.at, env, "shrink", "data.txt", "--", *grep).returncode == 0
+        with open(real.at / "other", "wb") as other:  # all names are on the disk with this
+            os.fsync(other.fileno())
+
+        def is_whole() -> bool:
+            with real.cut("cut") as at:
+                return "bad" in (at / "project" / "data.small.txt").read_text()
+
+        wait_until(is_whole, 20)  # a slow disk is waited for no longer than a second
+
+
 def test_the_code_that_a_reset_made_is_on_the_disk_while_the_program_runs(tmp_path: Path) -> None:
     with disk(tmp_path) as real:
         project = real.at / "project"

@@ -6,9 +6,12 @@ import errno
 import os
 import shutil
 import tempfile
+from functools import partial
 
 from relaunch.errors import UsageError
+from relaunch.journal import to_disk
 from relaunch.jsontext import dumps, loads
+from relaunch.proc.file_system import sync_file_system
 from relaunch.search.shrink.packed import UNPACKED
 from relaunch.session.growing.sized import filled, names_file
 from relaunch.session.shrinking.places import look_of
@@ -105,6 +108,11 @@ class Results:
             if self._there.get(file) != (key, look_of(path)):
                 _put(parts[file], path)
                 self._there[file] = (key, look_of(path))
+
+    def settle(self) -> None:
+        """Have them on the disk before rl ends, for no longer than an exit may wait."""
+        for file in self._there:
+            to_disk.soon(partial(sync_file_system, self._full(self.paths[file])))
 
     def command(self, recipe: Recipe) -> Recipe | None:
         """Return what to run with the small ones; None where the command does not name them."""

@@ -410,6 +410,7 @@ class Shrink:
         is_smaller = parts is not self.original
         small = self.results.command(recipe) if is_smaller else recipe
         stdin = self.request.files[0] if self.request.stdin else ""
+        self.results.settle()
         seconds = self._loop_s or (time.monotonic() - self._loop_began if self._loop_began else 0.0)
         return Found(
             failure=self.hunt.hunted,
