@@ -179,6 +179,24 @@ def test_a_kept_call_with_a_secret_is_swept_sealed_or_not(world):
     assert not call.exists()
 
 
+def test_a_kept_call_without_its_secrets_is_not_swept(world):
+    world.write(
+        "fails.py",
+        "import json\n\ndef f(x, password, api_key, **more):\n"
+        "    raise ValueError('password=' + 'none')\n\n"
+        "f(1, **json.load(open('in.json')))\n",
+    )
+    given = {"password": "quiet-lamp-7", "api_key": "tenletters", "secret": ["sober-fork-99", 5]}
+    given["text"] = "host=h password=brisk-oven-42 dbname=x\n"
+    given["header"] = "Authorization: Basic calm-river-31"
+    world.write("in.json", json.dumps(given))
+    world.rl("--", sys.executable, "fails.py")
+    assert any((world.journal / "trials/1/capture").iterdir())
+    ran = world.rl("gc", "--secrets")
+    assert "nothing looks like a secret" in ran.stderr
+    assert "same" in world.rl("replay", "1", "--json").stdout
+
+
 def test_a_kept_call_that_was_made_smaller_goes_too(world):
     token = "gh" + "p_0123456789abcdefghij0123456789abcdef"
     world.rl("--", "false")
