@@ -13,7 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from re import Pattern
+    from re import Match, Pattern
     from typing import Any
 
 REDACTED = "<redacted>"
@@ -31,8 +31,8 @@ _STEMS = (
     b"pass", b"pwd", b"secret", b"token", b"key", b"auth", b"credential", b"bearer", b"cookie",
     b"://",
 )  # fmt: skip
-_BEFORE, _AFTER = 80, 4600
-"""How far a name may reach back, and a value on."""
+_BEFORE, _NEAR, _AFTER = 80, 300, 4600
+"""How far a name may reach back, and a value on: what begins like none is read no further."""
 _SHORT = 4096
 """A text of this size is searched for all beginnings at once."""
 _HELD = 8192
@@ -59,8 +59,8 @@ _PREFIXES = rb"""
     | gl(?:pat|dt|ptt|rt|cbt|soat|ft|imt|agent|oas|ffct|psat)-[\w.-]{16,}
     | xox[abceoprs]-[\w-]{10,} | xapp-[\w-]{16,}
     | (?:hf|api_org)_[A-Za-z0-9]{20,}
-    | sk-(?:ant|proj|or|svcacct|admin|lf)-[\w-]{16,} | sk-(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{20,}
-    | sk-[0-9a-f]{32,}
+    | sk-(?:ant|proj|or|svcacct|admin|lf)-[\w-]{16,}
+    | sk-(?=[\w-]{0,99}\d)(?=[\w-]{0,99}[A-Z])[\w-]{20,} | sk-[0-9a-f]{32,}
     | AIza[\w-]{30,} | ya29\.[\w-]{16,} | GOCSPX-[\w-]{20,} | 1//0[\w-]{30,}
     | (?:sk|rk|pk)_(?:live|test|prod)_[A-Za-z0-9]{10,} | whsec_[A-Za-z0-9+/=]{16,}
     | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{16,} | dckr_(?:pat|oat)_[\w-]{16,}
@@ -74,7 +74,8 @@ _PREFIXES = rb"""
     | eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?
 """
 _BEGINNINGS = rb"""(?:
-    A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|gh[pousr]_|github_pat_|gl[a-z]{2,5}-|xox[abceoprs]-|xapp-|hf_|api_org_|sk-|AIza|ya29\.
+    A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|gh[pousr]_|github_pat_|gl[a-z]{2,5}-
+    |xox[abceoprs]-|xapp-|hf_|api_org_|sk-|AIza|ya29\.
     |GOCSPX-|1//0|[srp]k_(?:live|test|prod)_|whsec_|npm_|pypi-|dckr_|SG\.|SK[0-9a-f]|\d{8,10}:AA|dapi
     |do[opr]_v1_|key-[0-9a-f]{4}|sq0|EAAA|shp(?:at|ca|pa|ss)_|hv[sbr]\.|lin_api_|PMAK-|r8_|gsk_|xai-|nvapi-|wandb_v
     |ATATT3|glsa_|figd_|LTAI|AGE-SECRET|tskey-|dp\.|eyJ
@@ -99,7 +100,9 @@ _VALUE = rb"""
       | (?P<listed>["'],[ \t]*(?=[bru]{0,2}["']))
     )
     (?:[bru]{0,2}(?P<quote>\\{0,4}["'])(?P<quoted>[^"'\r\n]{1,4096}?)(?:\\{0,4}["']|(?=[\r\n])|\Z)
-      |(?P<bare>(?:(?!\\[nrt"']|[,;&][ \t]*[\w.-]+["']?[ \t]*[=:])[^\s"'`<>\x1b])+))
+      |(?P<bare>(?:
+          [^\s"'`<>\x1b\\,;&]+ | (?!\\[nrt"']|[,;&][ \t]*[\w.-]+["']?[ \t]*[=:])[\\,;&]
+        )+))
 """.replace(b"GAP", _GAP)
 _SCHEME = rb"(?:bearer|basic|token|digest|apikey|negotiate)[ \t]+"
 _BLANK = rb"(?:[ +]|%20)"
@@ -325,7 +328,9 @@ def _beside(
                     yield from _key_block(data, at)
                 elif data[end : end + 1] in _MAY_FOLLOW:
                     first = names.rfind(b" ", max(0, at - _BEFORE), at) + 1
-                    yield from _named(stem, data, low, first or max(0, at - _BEFORE), end)
+                    for span in _named(stem, data, low, first or max(0, at - _BEFORE), end):
+                        yield span
+                        done = max(done, span[1])  # what is in a value names nothing
         at = low.find(stem, max(at + 1, done))
 
 
@@ -416,36 +421,47 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
     if stem == b"bearer" and (token := rules.bearer.match(data, end)):
         yield token.span(1)
         return
-    found = rules.value.match(data, end, min(len(data), end + _AFTER))
-    if not found:
-        return
+    for near in (_NEAR, _AFTER):
+        found = rules.value.match(data, end, min(len(data), end + near))
+        span = _value_in(found, name, strength, first, low) if found else None
+        if not (found and span and found.end() == end + near):  # it does not go on
+            break
+    if span:
+        yield span
+
+
+def _value_in(
+    found: Match[bytes], name: str, strength: int, first: int, low: bytes
+) -> tuple[int, int] | None:
+    """Return where the value of a name is, if it is one."""
+    data, end = found.string, found.start()
     group = "bare" if found["bare"] else "quoted"
     value, where = found[group], found.start(group)
-    low_name = name.lower()
-    is_header = low_name.endswith("authorization") or (
-        low_name.endswith("auth") and b":" in data[end:where]
-    )
-    if is_header and (scheme := rules.scheme.match(data, where)):
-        if rest := rules.rest_of_line.match(data, scheme.end()):
-            yield rest.span()
-        return
-    if found["apart"] and not is_option:
-        if is_netrc and name.lower() == "password":
-            yield where, where + len(value)
-        return
-    is_pair = is_pair and len(value) >= 8 and _is_mixed(value.decode("latin-1"))
-    if found["listed"] and not (is_option or is_pair):
-        return
-    if found["cell"] and not _is_mixed(value.decode("latin-1")):
-        return
-    if group == "bare":
-        value = value.rstrip(b",;:)}]")
     text = value.decode("latin-1")
     separator = data[end:where]
-    if group == "bare" and not _is_literal(text, separator, data, where + len(value), is_option):
-        return
-    if _is_plausible(text, strength):
-        yield where, where + len(value)
+    low_name = name.lower()
+    is_option = name.startswith("--") or data[first - 1 : first] == b"-"
+    is_header = low_name.endswith("authorization") or (
+        low_name.endswith("auth") and b":" in separator
+    )
+    if is_header and (scheme := _rules().scheme.match(data, where)):
+        rest = _rules().rest_of_line.match(data, scheme.end())
+        return rest.span() if rest else None
+    if found["apart"] and not is_option:
+        is_netrc = low_name == "password" and b"login" in low[max(0, first - _BEFORE) : first]
+        return (where, where + len(value)) if is_netrc else None
+    if found["listed"] or found["cell"]:
+        is_pair = b"(" in data[max(0, first - 3) : first] and len(value) >= 8
+        if not is_option and found["listed"] and (strength < _STRONG or not is_pair):
+            return None  # no `("x-api-key", "...")`
+        if not (is_option and found["listed"]) and not _is_mixed(text):
+            return None
+    if group == "bare":
+        value = value.rstrip(b",;:)}]")
+        text = value.decode("latin-1")
+        if not _is_literal(text, separator, data, where + len(value), is_option):
+            return None
+    return (where, where + len(value)) if _is_plausible(text, strength) else None
 
 
 def _unescaped(name: str, before: bytes) -> str:
@@ -461,9 +477,7 @@ def _unescaped(name: str, before: bytes) -> str:
 
 def _is_literal(text: str, separator: bytes, data: bytes, end: int, is_option: bool) -> bool:
     """Tell a value from an expression of a program and from the next word of a sentence."""
-    plain = text.replace("_", "a").replace(".", "a").isalnum() and not any(
-        c.isdigit() for c in text
-    )
+    plain = text.replace("_", "a").replace(".", "a").isalnum() and not _has_digit(text)
     if b":" in separator:
         after = data[end : end + 1]
         if after not in (b"", b"\r", b"\n", b",", b"}", b'"', b"'", b"\\", b";", b"<", b"\x1b"):
@@ -587,12 +601,18 @@ def _is_plausible(value: str, strength: int) -> bool:
 
 def _is_mixed(value: str) -> bool:
     """Tell whether a word looks as if it was drawn: digits among letters, or both cases, long."""
-    digits = sum(c.isdigit() for c in value)
-    letters = sum(c.isalpha() for c in value)
-    if digits and letters:
+    if _has_digit(value) and (value.upper() != value.lower() or any(map(str.isalpha, value))):
         return True
     is_both = value.lower() != value and value.upper() != value
-    return is_both and len(value) >= 16 and letters == len(value)
+    return is_both and len(value) >= 16 and value.isalpha()
+
+
+def _has_digit(value: str) -> bool:
+    """Tell it quickly, for values may be long and many."""
+    if value.isascii():
+        raw = value.encode()
+        return raw.translate(None, b"0123456789") != raw
+    return any(map(str.isdigit, value))
 
 
 def _is_drawn(value: str) -> bool:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -158,6 +160,17 @@ def test_byte_by_byte_the_same_is_kept_as_in_one_piece_and_nothing_else_is_held_
             assert b"".join(got) == text[: at + 1]
     redactor.flush()
     assert b"".join(got) == mask(text) == text.replace(b"abcdef12x", REDACTED.encode())
+
+
+def test_long_lines_of_names_without_values_are_read_quickly():
+    read = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (10, 10))\n"
+        "from relaunch.inside.secret_shapes import mask\n"
+        "for one in ('password=', 'token=', 'password=(', 'password====', 'password%3D', 'sk-'):\n"
+        "    mask(one.encode() * (200_000 // len(one)))\n"
+    )  # of processor time; it takes about one second
+    subprocess.run([sys.executable, "-c", read], check=True)
 
 
 ORDINARY = """\
