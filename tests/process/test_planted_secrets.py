@@ -21,7 +21,7 @@ import logging, os, sys
 
 with open(os.environ["SAID"]) as file:
     text = file.read()
-half = len(text) // 2
+half = text.index("\\n", len(text) // 2) + 1
 for begin in range(0, half, 37):
     os.write(1, text[begin:min(begin + 37, half)].encode())
 os.write(2, text[half:].encode())

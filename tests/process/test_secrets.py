@@ -54,6 +54,7 @@ def test_a_key_of_several_lines_is_found_line_by_line(world):
         (["--api-key", "abcdef12"], ["--api-key", "<redacted>"]),
         (["--hf_token=abcdef12"], ["--hf_token=<redacted>"]),
         (["db.password=abcdef12"], ["db.password=<redacted>"]),
+        (["wandb", "login", "abcdef12" * 5], ["wandb", "login", "<redacted>"]),
         (["postgres://u:abcdef12@db/x"], ["postgres://u:<redacted>@db/x"]),
     ],
 )

@@ -28,8 +28,8 @@ _IS_NAME = (
 _LONG = b"w" * 16
 _RULE = b"-----"
 _STEMS = (
-    b"pass", b"pwd", b"secret", b"token", b"key", b"auth", b"credential", b"bearer", b"cookie",
-    b"://",
+    b"pass", b"pw", b"secret", b"token", b"key", b"auth", b"cred", b"bearer", b"cookie", b"jwt",
+    b"://", b"sig=", b"wandb login",
 )  # fmt: skip
 _BEFORE, _NEAR, _AFTER = 80, 300, 4600
 """How far a name may reach back, and a value on: what begins like none is read no further."""
@@ -64,7 +64,7 @@ _PREFIXES = rb"""
     | AIza[\w-]{30,} | ya29\.[\w-]{16,} | GOCSPX-[\w-]{20,} | 1//0[\w-]{30,}
     | (?:sk|rk|pk)_(?:live|test|prod)_[A-Za-z0-9]{10,} | whsec_[A-Za-z0-9+/=]{16,}
     | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{16,} | dckr_(?:pat|oat)_[\w-]{16,}
-    | SG\.[\w-]{16,}\.[\w-]{16,} | SK[0-9a-f]{32}(?![0-9a-f]) | \d{8,10}:AA[\w-]{32,}
+    | SG\.[\w-]{16,}\.[\w-]{16,} | SK[0-9a-f]{32}(?![0-9a-f]) | (?:bot)?\d{8,10}:AA[\w-]{32,}
     | dapi[0-9a-f]{32}(?:-\d)? | do[opr]_v1_[0-9a-f]{32,} | key-[0-9a-f]{32}(?![0-9a-f])
     | sq0[a-z]{3}-[\w-]{22,} | EAAA[\w-]{40,} | shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}
     | hv[sbr]\.[\w-]{20,} | lin_api_\w{20,} | PMAK-[\w-]{20,} | r8_\w{30,} | gsk_\w{30,}
@@ -76,7 +76,8 @@ _PREFIXES = rb"""
 _BEGINNINGS = rb"""(?:
     A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|gh[pousr]_|github_pat_|gl[a-z]{2,5}-
     |xox[abceoprs]-|xapp-|hf_|api_org_|sk-|AIza|ya29\.
-    |GOCSPX-|1//0|[srp]k_(?:live|test|prod)_|whsec_|npm_|pypi-|dckr_|SG\.|SK[0-9a-f]|\d{8,10}:AA|dapi
+    |GOCSPX-|1//0|[srp]k_(?:live|test|prod)_|whsec_|npm_|pypi-|dckr_|SG\.|SK[0-9a-f]
+    |(?:bot)?\d{8,10}:AA|dapi
     |do[opr]_v1_|key-[0-9a-f]{4}|sq0|EAAA|shp(?:at|ca|pa|ss)_|hv[sbr]\.|lin_api_|PMAK-|r8_|gsk_|xai-|nvapi-|wandb_v
     |ATATT3|glsa_|figd_|LTAI|AGE-SECRET|tskey-|dp\.|eyJ
 )"""
@@ -84,27 +85,35 @@ _ESCAPE = rb"""(?:
     \\[nrtbfv0] | \\x[0-9A-Fa-f]{2} | \\u00[0-9A-Fa-f]{2} | %[0-9A-Fa-f]{2} | \[[0-9;]*[mK] | \(B
 )"""
 """What ends in a letter or a digit and may stand before a token: a line break, a colour."""
-_GAP = rb"(?:(?:\x1b|\\{1,4}(?:u001b|x1b))\[[0-9;]*m|[ \t]){0,8}"
+_GAP = rb"(?:(?:\x1b|\\{1,4}(?:u001b|x1b))\[[0-9;:]*[mKG]|\*\*|[ \t]){0,60}"
 """Blanks and colours."""
+_QUOTE = rb"""(?:\\{0,8}["']|`{1,2}|&quot;|&\#3[49];|\\u002[27]|%2[27])"""
 _VALUE = rb"""
     (?:
-        \\{0,4}["'],[ \t]*\\{0,4}["']value\\{0,4}["']:[ \t]*
-      | \\{0,4}["']?\]?GAP
-        (?: (?:=>|:=|:|=|%3D)
+        QUOTE?(?:,|,?\s{1,60})QUOTE?value QUOTE?[ \t]*[:=][ \t]*
+      | QUOTE?\]?GAP
+        (?:
+            (?:=>|[=!]==?|[?+:]=|->|\xe2\x86\x92|:|=|\xef\xbc\x9a|%3D|%3A\+?)
             (?:[ \t]*(?:str|bytes|SecretStr|Optional\[str\]|str[ ]\|[ ]None)[ \t]*=)?
           | >
         )
-        GAP(?:[|>][+-]?[ \t]*\r?\n[ \t]+)?
+        GAP(?:[|>][+-]?[ \t]*\r?\n[ \t]+)?(?:(?:!!?(?:str|binary)|&\w{1,30})[ \t]+)?
+        (?:(?:Some|Ok|String|Secret\w{0,12})\((?=\w*[("'])){0,3}
+        (?:\([bu]?["'][^"'\r\n]{0,80}["'],[ ](?=[bu]?["']))?
       | (?P<cell>[ \t]*(?:\||\xe2\x94[\x82\x83])[ \t]*)
-      | (?P<apart>[ \t]{1,8})
+      | (?P<apart>[ \t]{1,60})
       | (?P<listed>["'],[ \t]*(?=[bru]{0,2}["']))
     )
-    (?:[bru]{0,2}(?P<quote>\\{0,4}["'])(?P<quoted>[^"'\r\n]{1,4096}?)(?:\\{0,4}["']|(?=[\r\n])|\Z)
-      |(?P<bare>(?:
+    (?:[bru]{0,2}(?P<sign>""\"|'''|`{1,2}|&quot;|&\#3[49];|\\u002[27]|%2[27])
+        (?P<between>(?:(?!(?P=sign))\S)+)(?P=sign)
+      |[bru]{0,2}(?P<quote>\\{0,8}["'])
+        (?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\s\\]))+(?=(?P=quote))|[^"'\r\n]{1,4096}?)
+        (?:\\{0,8}["']|(?=[\r\n])|\Z)
+      |(?!\\{1,4}(?:u001b|x1b)\[)(?P<bare>(?:
           [^\s"'`<>\x1b\\,;&]+ | (?!\\[nrt"']|[,;&][ \t]*[\w.-]+["']?[ \t]*[=:])[\\,;&]
         )+))
-""".replace(b"GAP", _GAP)
-_SCHEME = rb"(?:bearer|basic|token|digest|apikey|negotiate)[ \t]+"
+""".replace(b"GAP", _GAP).replace(b"QUOTE", _QUOTE)
+_SCHEME = rb"(?:bearer|basic|token|digest|apikey|negotiate|aws4-hmac-sha256)[ \t]+"
 _BLANK = rb"(?:[ +]|%20)"
 _KEY_BEGIN = (
     rb"-----BEGIN"
@@ -127,13 +136,15 @@ _PASSWORDS = frozenset({"password", "passwd", "passphrase", "passwort", "pwd", "
 _SECRETS = frozenset(
     {"secret", "secrets", "apikey", "secretkey", "accesskey", "privatekey", "authkey", "authtoken",
      "accesstoken", "accountkey", "sharedaccesskey", "clientsecret", "credential", "credentials",
-     "authorization", "sessionkey", "encryptionkey", "pgpassword", "secretaccesskey", "sshpass"}
+     "authorization", "sessionkey", "passcode", "encryptionkey",
+     "pgpassword", "secretaccesskey", "sshpass"}
 )  # fmt: skip
 _BEFORE_KEY = frozenset(
     {"api", "access", "secret", "auth", "private", "encryption", "wandb", "account", "shared",
      "storage", "signing", "master", "session", "service", "subscription", "ssh", "deploy", "app",
      "application", "openai", "anthropic", "hf", "stripe", "admin", "hmac", "license", "client",
-     "crypt", "decryption", "kaggle", "comet", "neptune", "gpg", "jwt", "cookie", "webhook"}
+     "crypt", "decryption", "kaggle", "comet", "neptune", "gpg", "jwt", "cookie", "webhook",
+     "aes", "rsa", "fernet", "certificate", "cohere", "mistral", "azure", "aws", "gemini", "groq"}
 )  # fmt: skip
 _OF_ACCESS = frozenset(
     {"refresh", "bearer", "github", "gitlab", "slack", "personal", "security", "csrf", "git", "gh"}
@@ -147,7 +158,30 @@ _OF_TEXT = frozenset(
 )  # fmt: skip
 """Before `token`: one of a text."""
 _AFTER_ALL = frozenset(
-    {"value", "val", "raw", "plain", "b64", "base64", "header", "prod", "dev", "test", "staging"}
+    {
+        "value",
+        "val",
+        "raw",
+        "plain",
+        "b64",
+        "base64",
+        "header",
+        "prod",
+        "dev",
+        "test",
+        "staging",
+        "base",
+        "string",
+        "str",
+        "data",
+        "new",
+        "old",
+        "read",
+        "write",
+        "confirmation",
+        "hf",
+        "openai",
+    }
 )
 _NO_VALUES = frozenset(
     {"none", "null", "nil", "true", "false", "str", "bytes", "string", "int", "bool", "undefined",
@@ -318,6 +352,10 @@ def _beside(
         if at >= done:
             if stem == b"://":
                 yield from _in_address(data, low, at)
+            elif stem == b"wandb login":
+                yield from (one.span(1) for one in _rules().wandb.finditer(data, at, at + 200))
+            elif stem == b"sig=":
+                yield from _in_query(data, max(0, at - 1), _first_of(data, at, b" \t\r\n\"'<>`"))
             elif stem == b"token" and low[at + 5 : at + 6] in (b"s", b"i"):
                 done = at + 6  # `tokens`, `tokenizer`
             else:
@@ -334,8 +372,9 @@ def _beside(
         at = low.find(stem, max(at + 1, done))
 
 
-_MAY_FOLLOW = frozenset(bytes([c]) for c in b"=:\"'\\] \t>\x1b%")
-_SIGNS = (b"=", b":", b">", b"%3D", b"|", b"\xe2\x94\x82", b"\xe2\x94\x83")
+_MAY_FOLLOW = frozenset(bytes([c]) for c in b"=:\"'\\] \t>\x1b%&`*!?+\r\n\xe2\xef")
+_SIGNS = (b"=", b":", b">", b"|", b"%3", b"\xe2", b"\xef")
+"""One of them stands between a name and its value; `\xe2` begins arrows and frames of tables."""
 
 
 def _in_address(data: bytes, low: bytes, at: int) -> Iterator[tuple[int, int]]:
@@ -355,11 +394,15 @@ def _in_address(data: bytes, low: bytes, at: int) -> Iterator[tuple[int, int]]:
         group = 1 if found[1] else 2
         if _is_password(found[group].decode("latin-1"), group == 2):
             yield found.span(group)
-    for one in rules.query.finditer(data, end, blank):
-        if _is_plausible(one[1].decode("latin-1"), _LIKELY):
-            yield one.span(1)
+    yield from _in_query(data, end, blank)
     if found := rules.hook.match(data, end, blank):
         yield found.span(1)
+
+
+def _in_query(data: bytes, first: int, end: int) -> Iterator[tuple[int, int]]:
+    for one in _rules().query.finditer(data, first, end):
+        if _is_plausible(one[1].decode("latin-1"), _LIKELY):
+            yield one.span(1)
 
 
 def _is_password(text: str, is_user: bool) -> bool:
@@ -401,22 +444,29 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
     if data[end : end + 1] == b">" and data[first - 1 : first] not in (b"<", b""):
         return  # no `<password>`
     name = _unescaped(data[first:end].decode("latin-1"), data[first - 1 : first])
+    is_phrase = False
+    if name.lower() == "key" and data[first - 2 : first - 1].isalnum() and data[first - 1] in b" .":
+        # `API key: ...`, `fs.s3a.secret.key=...`
+        before = data[max(0, first - 20) : first - 1].decode("latin-1").replace(".", " ").split()
+        _, bracket, word = before[-1].replace(";", "[").rpartition("[")  # behind a colour
+        if (_unescaped(word, b"[") if bracket else word).lower() in _BEFORE_KEY:
+            is_phrase, name = data[first - 1 : first] == b" ", "api_key"
+    elif name == "PWD" and data[first - 1 : first] in (b";", b"%"):  # `UID=...;PWD=...`
+        name = "pwd"
     strength = _strengths.get(name)
     if strength is None:
         if len(_strengths) > _MOST_NAMES:
             _strengths.clear()
         strength = _strengths[name] = strength_of(name)
+    if name == "key" and b"username" in low[max(0, first - _BEFORE) : first]:  # of Kaggle
+        strength = _LIKELY
     if not strength:
         return
-    follows = data[end : end + 24]
     is_option = name.startswith("--") or data[first - 1 : first] == b"-"
-    has_sign = any(sign in follows for sign in _SIGNS)
-    is_netrc = stem == b"pass" and b"login" in low[max(0, first - _BEFORE) : first]
-    is_pair = (  # `("x-api-key", "...")`
-        strength == _STRONG and follows[1:2] == b"," and b"(" in data[max(0, first - 3) : first]
-    )
-    if not (has_sign or is_option or is_netrc or is_pair or stem == b"bearer"):
-        return
+    if strength < _STRONG and not is_option and stem != b"bearer":
+        follows = data[end : end + 64]
+        if not any(sign in follows for sign in _SIGNS):
+            return
     rules = _rules()
     if stem == b"bearer" and (token := rules.bearer.match(data, end)):
         yield token.span(1)
@@ -426,7 +476,7 @@ def _named(stem: bytes, data: bytes, low: bytes, first: int, end: int) -> Iterat
         span = _value_in(found, name, strength, first, low) if found else None
         if not (found and span and found.end() == end + near):  # it does not go on
             break
-    if span:
+    if span and not (is_phrase and not _is_mixed(data[span[0] : span[1]].decode("latin-1"))):
         yield span
 
 
@@ -435,7 +485,7 @@ def _value_in(
 ) -> tuple[int, int] | None:
     """Return where the value of a name is, if it is one."""
     data, end = found.string, found.start()
-    group = "bare" if found["bare"] else "quoted"
+    group = next(one for one in ("bare", "quoted", "between") if found[one])
     value, where = found[group], found.start(group)
     text = value.decode("latin-1")
     separator = data[end:where]
@@ -449,7 +499,8 @@ def _value_in(
         return rest.span() if rest else None
     if found["apart"] and not is_option:
         is_netrc = low_name == "password" and b"login" in low[max(0, first - _BEFORE) : first]
-        return (where, where + len(value)) if is_netrc else None
+        is_one = is_netrc or (strength == _STRONG and _is_alone(found, name, group, text))
+        return (where, where + len(value)) if is_one else None
     if found["listed"] or found["cell"]:
         is_pair = b"(" in data[max(0, first - 3) : first] and len(value) >= 8
         if not is_option and found["listed"] and (strength < _STRONG or not is_pair):
@@ -457,11 +508,33 @@ def _value_in(
         if not (is_option and found["listed"]) and not _is_mixed(text):
             return None
     if group == "bare":
+        is_of_env = separator == b"=" and data[first - 1 : first] in (b"", b"\n", b"\0")
+        is_of_env = is_of_env and value[-1] not in b"(["
+        if is_of_env and data[where + len(value) : where + len(value) + 1] in _IN_PASSWORDS:
+            value = data[where : _first_of(data, where, b" \t\r\n\0\x1b")]
         value = value.rstrip(b",;:)}]")
         text = value.decode("latin-1")
         if not _is_literal(text, separator, data, where + len(value), is_option):
             return None
+    elif group == "quoted" and text[:2] in (" +", " %", ", "):  # `"password=" + value`
+        return None
     return (where, where + len(value)) if _is_plausible(text, strength) else None
+
+
+_IN_PASSWORDS = frozenset(bytes([c]) for c in b"\"'`<>")
+
+
+def _is_alone(found: Match[bytes], name: str, group: str, text: str) -> bool:
+    """Tell whether a name and a value have a line for themselves, or are `PASSWORD '...'`."""
+    if len(text) < 6 or not _is_mixed(text) or text[0] in "(<[{$" or "=" in text[:-2]:
+        return False
+    data, end = found.string, found.end()
+    if group == "quoted":
+        return name.lower() in _PASSWORDS and " " not in text
+    line = data[max(0, found.start() - _BEFORE) : found.start()].rpartition(b"\n")[2]
+    is_first = line.strip() == name.encode("latin-1")
+    is_last = data[end : end + 8].lstrip(b" \t")[:1] in (b"", b"\r", b"\n", b"\x1b")
+    return is_last and (is_first or "_" in name)
 
 
 def _unescaped(name: str, before: bytes) -> str:
@@ -478,14 +551,21 @@ def _unescaped(name: str, before: bytes) -> str:
 def _is_literal(text: str, separator: bytes, data: bytes, end: int, is_option: bool) -> bool:
     """Tell a value from an expression of a program and from the next word of a sentence."""
     plain = text.replace("_", "a").replace(".", "a").isalnum() and not _has_digit(text)
+    called = text.partition("(")[0].partition("[")[0]
+    is_call = called != text and (
+        not called
+        or text[-1] in "(["
+        or (
+            called.replace(".", "_").isidentifier()
+            and ("." in called or not _has_digit(called.rstrip("0123456789")))
+        )
+    )
     if b":" in separator:
         after = data[end : end + 1]
         if after not in (b"", b"\r", b"\n", b",", b"}", b'"', b"'", b"\\", b";", b"<", b"\x1b"):
             return not plain and _is_mixed(text)
-        return b"(" not in text.encode("latin-1") and not (plain and "." in text)
-    if data[end : end + 1] in (b"(", b"["):
-        return False
-    if "(" in text or "[" in text:
+        return not is_call and not (plain and "." in text)
+    if is_call:
         return False
     return not plain or is_option or (separator.strip() == separator and "." not in text)
 
@@ -504,11 +584,11 @@ def strength_of(name: str) -> int:
         return _STRONG
     if last in ("key", "keys"):
         return _STRONG if before and before[0] in _BEFORE_KEY else 0
-    if last == "token":
+    if last in ("token", "jwt"):
         if before and (before[0] in _OF_ACCESS or before[0] in _BEFORE_KEY):
             return _STRONG
         return 0 if before and before[0] in _OF_TEXT else _LIKELY
-    if last in ("pass", "pw", "auth", "bearer", "cookie"):
+    if last in ("pw", "auth", "bearer", "cookie", "creds", "cred") or last.endswith("pass"):
         return _MAYBE
     for ending in ("password", "passwd", "secret", "apikey"):
         if last.endswith(ending):
@@ -520,10 +600,10 @@ def _words_of(name: str) -> list[str]:
     """Split `db.userPassword` and `HF-TOKEN` into words in lower case."""
     parts: list[str] = []
     before = ""
-    for char in name:
+    for char, after in zip(name, f"{name[1:]} ", strict=False):
         if not char.isalnum():
             parts.append(" ")
-        elif char.isupper() and before.islower():
+        elif char.isupper() and (before.islower() or (before.isupper() and after.islower())):
             parts.append(" " + char)
         else:
             parts.append(char)
@@ -626,7 +706,8 @@ def _is_drawn(value: str) -> bool:
 def pending(data: bytes) -> int:
     """Return how many bytes at the end may belong to a secret that goes on in the next block."""
     ends_line = data[-1:] == b"\n" and data[-3:].strip()[-1:] not in (b"|", b">", b"-", b"+")
-    if ends_line and b"-----BEGIN" not in data[-_BLOCK:]:
+    is_name = b"name" in data[-_BEFORE:].lower()
+    if ends_line and not is_name and b"-----BEGIN" not in data[-_BLOCK:]:
         return 0
     if b"\n" in data[-_BEFORE:] and (folded := _rules().open_folded.search(data[-_BEFORE:])):
         return len(folded[0])
@@ -653,8 +734,8 @@ def pending(data: bytes) -> int:
         rules.open_escaped,
         rules.open_curl,
     ):
-        if (found := rule.search(line)) and found.start(1) < first:
-            first = found.start(1)
+        if found := rule.search(line):
+            first = min(first, found.start(found.lastindex or 0))
     held = len(line) - first
     return held if held < _HELD - 64 else 0
 
@@ -691,29 +772,39 @@ class _Rules:
         self.curl = compiled(
             rb"\s(?:-u[ \t]?|--(?:proxy-)?user(?:[ \t]+|=))[\"']?[^\s:\"']+:([^\s\"']+)"
         )
+        self.wandb = compiled(rb"wandb[ ]login(?:[ ]--?[\w=:/.-]+)*[ ]([0-9a-f]{40})(?!\w)")
         self.open_block = compiled(
             rb"-----BEGIN(?:" + _BLANK + rb"[A-Z0-9 +%]{0,40}(?:PRIVATE|P)|\Z)"
         )
-        names = rb"(?:pass|pwd|secret|token(?![si])|key|auth|credential|bearer|cookie)[\w-]{0,40}"
+        names = rb"(?:pass|pw|secret|token(?![si])|key|auth|cred|bearer|cookie|jwt)[\w-]{0,40}"
         self.open_value = compiled(
             names
-            + rb"(?:\\{0,4}[\"']?\]?"
+            + rb"(?:"
+            + _QUOTE
+            + rb"?\]?"
             + _GAP
-            + rb"(?:=>|:=|[:=>])"
+            + rb"(?:[=!?+:-]?[=>]=?|:|\xe2\x86\x92|\xef\xbc\x9a|%3[AD]|\||\xe2\x94[\x82\x83])"
             + _GAP
-            + rb"|[ \t]{1,8})(?:"
+            + rb"|[ \t]{1,60})(?:"
             + _SCHEME
-            + rb")?((?:\\{0,4}[\"'][^\"']{0,4096}|[^\s\"']*))\Z",
+            + rb")?((?:\\{0,8}(?P<q>\"\"\"|'''|[\"'])(?:\\.|(?!(?P=q))[^\r\n]){0,4096}"
+            + rb"|[^\s\"']*))\Z",
             re.IGNORECASE,
         )
         self.open_folded = compiled(
-            names + rb":[ \t]{0,8}[|>][+-]?[ \t]*\r?\n[ \t]*\S*\Z", re.IGNORECASE
+            rb"(?:"
+            + names
+            + rb":[ \t]{0,8}[|>][+-]?[ \t]*\r?\n[ \t]*"
+            + rb"|name[\"']?[:=][ \t]*[\"']?[\w.-]{0,40}"
+            + names
+            + rb"[\"']?,?[ \t]*\r?\n[ \t]*[\"']?(?:value[\"']?:[ \t]*)?)\S*\Z",
+            re.IGNORECASE,
         )
         self.open_curl = compiled(
             rb"curl[^\n]{0,300}?\s(?:-u[ \t]?|--(?:proxy-)?user[ \t=]+)[\"']?[^\s:\"']+:"
-            rb"([^\n]*)\Z"
+            rb"([^\n]*)\Z|wandb[ ]login[^\n]{0,100}[ ]([0-9a-f]*)\Z"
         )
-        self.open_address = compiled(rb"://([^\s\"'<>`]*)\Z")
+        self.open_address = compiled(rb"(?:://|[?&]sig=)([^\s\"'<>`]*)\Z")
         self.open_token = compiled(none + rb"(" + _BEGINNINGS + rb"[\w.:/+=-]*)\Z")
         self.open_escaped = compiled(_ESCAPE + rb"(" + _BEGINNINGS + rb"[\w.:/+=-]*)\Z")
 

@@ -67,6 +67,35 @@ def test_a_value_is_found_beside_a_name_that_says_so(line):
         assert line.partition("{")[0].strip("+")[:6] in shown
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password\t{}", "api_key                {}", "setenv STRIPE_API_KEY {}", "  password {}",
+        "DB_PASSWORD=ab`{}", "DB_PASSWORD=ab'\"<{}", "DB_PASSWORD=7k(Q[{}",
+        '{{"username":"u","key":"{}0123456789"}}', "+ wandb login --relogin {}",
+    ],
+)  # fmt: skip
+def test_a_value_is_found_in_a_line_of_a_name_and_a_value(line):
+    for around in ("{}", "a b\n{}\n\nc d\n"):
+        secret = password() if "wandb" not in line else "0123456789abcdef" * 3
+        text = around.format(line.format(secret[:40]))
+        shown = mask_text(text)
+        assert core(secret[:40]) not in shown
+        assert mask_text(shown) == shown
+        for size in (1, 5, 16):
+            got: list[bytes] = []
+            redactor = Redactor(partial(_keep, got), ())
+            for at in range(0, len(text.encode()), size):
+                redactor.chunk(0.0, 1, text.encode()[at : at + size])
+            redactor.flush()
+            assert core(secret[:40]).encode() not in b"".join(got)
+
+
+def test_a_bot_is_found_in_the_address_that_it_is_called_by():
+    token = tokens()["telegram"]
+    assert core(token) not in mask_text(f"https://api.telegram.org/bot{token}/sendMessage")
+
+
 def _behind_each(sign: str, block: str) -> str:
     return "\n".join(sign + line for line in block.split("\n"))
 
@@ -191,6 +220,10 @@ sk-learn skipped; task-12345678901234567890; hf_hub_download(repo_id='x');
 ghost_writer_of_everything
 token="\u0120the12" "token": "\u2581hello12world" token: \u7cfb\u7edf\u63d0\u793a\u00b2
 token='\u0441\u043e\u0442\u0440\u0443\u0434\u043d\u0438\u043a2'
+API key: required. The session key was found; key: a1b2c3d4e5f6 set password hunter22 for them
+access_key=s3_server['x'] access_key = s3_server['x']
+token = sha256(data) password = base64.b64encode(raw) secret == other_secret secret -> str
+reset password of user1234567890 the passwords differ: reset password now\n 'password=' + value
 ("password", "username"), ("api_key", "sha256") ["access_key", "secret_key1"]
 """
 
