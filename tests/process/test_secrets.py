@@ -73,6 +73,13 @@ def test_a_secret_typed_into_the_command_is_nowhere_and_never_run_as_a_mask(worl
     assert len(list((world.journal / "trials").iterdir())) == 1
 
 
+def test_a_variable_in_the_place_of_a_secret_is_kept_and_run_again(world):
+    line = 'echo wandb login $KEY; echo redis-cli -a ${KEY} ping; echo curl -u me:"$KEY" x'
+    ran = world.rl("-q", "--reset", line, "--", "true", env={"KEY": "abcdef12"})
+    assert start_of(world, "1")["resets"] == [line]
+    assert world.rl("-q", env={"KEY": "abcdef12"}).stdout == ran.stdout
+
+
 def test_ordinary_words_of_a_command_are_kept_and_run_again(world):
     typed = ["--tokenizer", "gpt2", "--max-tokens=512", "pad_token=<pad>", "--token_type", "a"]
     world.write("creds.json", "{}")

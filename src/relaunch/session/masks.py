@@ -33,6 +33,7 @@ _LEAST = 6
 _GIVEN = {
     "curl": ("-u", "--user", "--proxy-user"), "wget": ("--password",), "sshpass": ("-p",),
     "redis-cli": ("-a",), "docker": ("-p",), "podman": ("-p",), "http": ("-a",),
+    "wandb": ("login", "--relogin"),
 }  # fmt: skip
 """Options of programs that are named for something else, and take a secret."""
 _LOGIN = ("docker", "podman")
@@ -107,6 +108,9 @@ def _is_name(text: str) -> bool:
 
 def _known(value: str, secrets: Mapping[str, str]) -> str:
     """Return what stands for a secret: the variable that has it, where there is one."""
+    bare = value.strip("\"'")
+    if bare.startswith("$(") or (bare.startswith("$") and bare.strip("${}").isupper()):
+        return value  # a shell puts it there
     return secrets.get(value, REDACTED)
 
 
