@@ -3,7 +3,10 @@
 import pickle
 from collections import deque, namedtuple
 from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.planted import password, tokens
@@ -133,6 +136,38 @@ def test_secrets_are_found_by_their_names_in_objects_of_every_kind():
     assert b"username" in hidden
     words = found.hide_texts(["t.py", "--password", "hunter2-hunter2", "x"])
     assert words == ["t.py", "--password", REDACTED, "x"]
+
+
+def test_secrets_are_found_in_queues_enumerations_views_and_under_names_of_bytes():
+    secrets = [password() for _ in range(9)]
+
+    class Login(Enum):
+        PASSWORD = secrets[1]
+
+    values = {
+        "a": deque([{"password": secrets[0]}]),
+        "b": Login.PASSWORD,
+        "c": partial(print, password=secrets[2]),
+        "d": {"secret": memoryview(secrets[3].encode())},
+        "e": [["api_key", secrets[4]], ["password", "username"]],
+        "f": {b"password": secrets[5].encode()},
+        "passwords": {secrets[6]},
+        "h": [{"secret": secrets[8]}, "a1b2c3d4"],
+        "g": {frozenset(): ({"secret": secrets[7]},)},
+    }
+    found = Secrets({}, [])
+    found.look_at(values)
+    hidden = found.hide(pickle.dumps([*secrets, "username"]))
+    assert not [one for one in secrets if one.encode() in hidden]
+    assert b"username" in hidden
+
+
+def test_secrets_are_found_in_arrays_of_texts_by_the_name_of_the_array():
+    numpy = pytest.importorskip("numpy")
+    secret = password()
+    found = Secrets({}, [])
+    found.look_at({"passwords": numpy.array([secret, "x"])})
+    assert secret.encode() not in found.hide(pickle.dumps([secret]))
 
 
 def test_secrets_are_found_in_the_memory_of_small_arrays_of_texts():

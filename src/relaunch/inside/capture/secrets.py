@@ -65,6 +65,7 @@ class Secrets:
             if id(thing) in seen:
                 continue
             seen.add(id(thing))
+            thing = _as_list(thing)
             if isinstance(thing, dict):
                 pairs = list(thing.items())
             elif isinstance(thing, tuple) and hasattr(thing, "_fields"):
@@ -74,11 +75,15 @@ class Secrets:
                     (_option(before) or (whose if _may_be_drawn(one) else ""), one)
                     for before, one in zip(("", *thing), thing[:1000], strict=False)
                 ]
-                if isinstance(thing, tuple) and len(thing) == 2 and _may_be_drawn(thing[1]):
-                    pairs = [thing]  # of headers, of `dict.items()`
+                if len(thing) == 2 and _may_be_drawn(thing[1]):
+                    pairs.append((thing[0], thing[1]))  # of headers, of `dict.items()`
             else:
                 pairs = list(_attributes(thing).items())
             for name, value in pairs:
+                if isinstance(name, bytes):
+                    name = name.decode("latin-1")
+                if isinstance(value, memoryview) and value.nbytes <= _MOST_OF_TEXT:
+                    value = value.tobytes()
                 if isinstance(value, (bytes, bytearray)) and value.isascii():
                     value = value.decode("ascii")
                 if isinstance(value, str):
@@ -172,6 +177,17 @@ class Secrets:
             number += 1
 
 
+def _as_list(thing: Any) -> Any:
+    """Return the list that a queue, a set or a small array of texts stands for."""
+    kind = type(thing)
+    if kind.__name__ in ("deque", "set", "frozenset"):
+        return [*thing]
+    is_array = kind.__module__ == "numpy" and kind.__name__ == "ndarray"
+    if is_array and thing.dtype.kind in "USO" and thing.size <= 1000:
+        return thing.ravel().tolist()
+    return thing
+
+
 def _option(before: Any) -> str:
     return before if isinstance(before, str) and before.startswith("-") else ""
 
@@ -220,4 +236,8 @@ def _attributes(thing: Any) -> dict[str, Any]:
         found.update(object.__getattribute__(thing, "__dict__"))
     except Exception:
         pass
+    if type(thing).__name__ == "partial" and type(thing).__module__ == "functools":
+        found.update(thing.keywords)
+    if "_value_" in found:  # of an enumeration
+        found[found.get("_name_", "")] = found["_value_"]
     return found
