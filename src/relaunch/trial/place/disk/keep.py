@@ -137,13 +137,10 @@ class Keeping:
     def _move_aside(self, origin: str, now: str) -> None:
         head, tail = os.path.split(origin)
         parent = self._others.walk(head)
-        was = os.stat(tail, dir_fd=parent, follow_symlinks=False)
-        new = self._new_name()
-        rename_new(tail, new, src_dir_fd=parent, dst_dir_fd=self._root)
-        if self._others.still_left_alone(was, new, self._root):
+        self._others.go_into(parent)
+        if new := self._set_apart(tail, parent, origin, to=self._root):
             self._aside[now] = (new, origin)
         else:
-            rename_new(new, tail, src_dir_fd=self._root, dst_dir_fd=parent)
             self._stay.add(origin)
             self.conflicts.append(f"{origin} stays, and {now} has only what is new in it")
         for folder in (parent, self._root):
@@ -211,7 +208,7 @@ class Keeping:
         else:
             is_new = False
         target = self._others.enter(final, real)
-        was = os.fstat(target)
+        was = self._others.go_into(target, is_new=is_new)
         is_changed = was.st_ino in self._others.changed_folders or self._others.changed(was)
         self._bring_all(source, target, path, os.path.join(place, final))
         is_theirs = is_changed and not is_new
@@ -404,27 +401,28 @@ class Keeping:
             finally:
                 is_back = _is_there(new, real)
                 if is_back:
-                    self._rename_back(new, name, real, path)
+                    self._rename_back(new, real, name, real, path)
             if not is_back:
                 return
         if path not in self._stay:
             self.conflicts.append(f"{path} was not deleted")
 
-    def _set_apart(self, name: str, real: int, path: str) -> str:
+    def _set_apart(self, name: str, real: int, path: str, *, to: int = -1) -> str:
         """Give what is left alone a name of ours; empty where somebody else is at work on it."""
+        to = real if to < 0 else to
         was = os.stat(name, dir_fd=real, follow_symlinks=False)
         if not self._others.left_alone(name, real):
             return ""
         new = self._new_name()
-        rename_new(name, new, src_dir_fd=real, dst_dir_fd=real)
-        if self._others.still_left_alone(was, new, real):
+        rename_new(name, new, src_dir_fd=real, dst_dir_fd=to)
+        if self._others.still_left_alone(was, new, to):
             return new
-        self._rename_back(new, name, real, path)
+        self._rename_back(new, to, name, real, path)
         return ""
 
-    def _rename_back(self, new: str, name: str, real: int, path: str) -> None:
+    def _rename_back(self, new: str, new_in: int, name: str, real: int, path: str) -> None:
         try:
-            rename_new(new, name, src_dir_fd=real, dst_dir_fd=real)
+            rename_new(new, name, src_dir_fd=new_in, dst_dir_fd=real)
         except FileExistsError:
             self.conflicts.append(f"{path} was made anew, {new} is what was there")
 

@@ -54,6 +54,8 @@ class Others:
         self._moved_here: set[int] = set()
         """Those that may have come from elsewhere: what is in them bears the stamps of there."""
         was = os.fstat(root)
+        self._looked_at = {was.st_ino}
+        """Those that had their place when we looked, and those that we made."""
         self._since_ns = _since(root, began)
         self.is_root_changed = self.changed(was)
         self.ours(os.fstat(root))
@@ -79,6 +81,7 @@ class Others:
                 os.close(folder)
                 folder = inner
                 about = os.fstat(folder)
+                self._looked_at.add(about.st_ino)
                 was_changed, is_changed = is_changed, self.changed(about)
                 is_moved = is_moved or (was_changed and is_changed)
                 if is_changed:
@@ -89,6 +92,15 @@ class Others:
             pass
         finally:
             os.close(folder)
+
+    def go_into(self, folder: int, *, is_new: bool = False) -> os.stat_result:
+        """Hear that we will change what is in a folder, which may have its name since we looked."""
+        about = os.fstat(folder)
+        if is_new:
+            self._looked_at.add(about.st_ino)
+        elif about.st_ino not in self._looked_at:
+            self._moved_here.add(about.st_ino)
+        return about
 
     def enter(self, name: str, folder: int) -> int:
         """Open a folder in another one; an OSError for a link, and for another file system."""
