@@ -124,3 +124,12 @@ def test_a_folder_that_takes_the_name_of_one_that_was_moved_is_not_moved(keeper)
     assert [(one.folder / "d" / name).read_text() for name in ("x", "y")] == ["theirs"] * 2
     assert (one.folder / "d2/x").read_text() == "program\n"
     assert (one.folder / "e2/x").read_text() == "before"
+
+
+def test_a_file_that_is_written_to_while_one_of_its_names_is_deleted_keeps_the_others(keeper):
+    one = keeper("rm ckpt/a ckpt/c", "unlinkat")
+    assert one.is_stopped()
+    assert not (one.folder / "a").exists()
+    (one.folder / "c").write_text("theirs")
+    assert "c was not deleted" in one.end()
+    assert (one.folder / "c").read_text() == "theirs"

@@ -432,8 +432,9 @@ class Keeping:
         if not stat.S_ISDIR(about.st_mode):
             file = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
             os.unlink(name, dir_fd=folder)
-            if about.st_nlink > 1:  # its other names have our stamp now
-                self._others.ours(os.fstat(file))
+            now = os.fstat(file)
+            if now.st_nlink and contents(now) == contents(about):
+                self._others.ours(now)  # its other names have our stamp now
             os.close(file)
             return 1
         inner = self._others.enter(name, folder)

@@ -132,9 +132,10 @@ class Others:
     def still_left_alone(self, was: os.stat_result, name: str, folder: int) -> bool:
         """Tell so of what we just gave this name, which stamped it."""
         now = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        is_same = contents(now) == contents(was)
+        if contents(now) != contents(was):
+            return False
         self.ours(now)
-        return is_same and self._left_alone_inside(now, name, folder)
+        return self._left_alone_inside(now, name, folder)
 
     def _left_alone_inside(self, about: os.stat_result, name: str, folder: int) -> bool:
         if stat.S_ISREG(about.st_mode):
