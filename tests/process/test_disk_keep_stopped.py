@@ -133,3 +133,17 @@ def test_a_file_that_is_written_to_while_one_of_its_names_is_deleted_keeps_the_o
     (one.folder / "c").write_text("theirs")
     assert "c was not deleted" in one.end()
     assert (one.folder / "c").read_text() == "theirs"
+
+
+def test_attributes_that_a_folder_gets_while_it_is_kept_stay(root, keeper):
+    """Lists of rights (ACLs) are such attributes, and leave the mode as it is."""
+    folder = root.project / "ckpt/d"
+    try:
+        os.setxattr(folder, "user.of", b"before")
+    except OSError as error:
+        pytest.skip(f"no attributes on the file system of {folder}: {error.strerror}")
+    one = keeper("echo x > ckpt/d/x", "renameat2")
+    assert one.is_stopped()
+    os.setxattr(folder, "user.of", b"theirs")
+    one.end()
+    assert os.getxattr(folder, "user.of") == b"theirs"

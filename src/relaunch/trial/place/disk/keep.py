@@ -55,7 +55,7 @@ class Keeping:
         if not os.listdir(self._layer.written) and _mode(self._layer.written) == _mode(self._root):
             return
         self._others = Others(self._root, self._layer.began)
-        was = os.fstat(self._root)
+        was = _rights(self._root)
         moved: list[tuple[str, str]] = []
         self._look(self._layer.written, "", "", moved)
         self._set_aside(sorted(moved, key=lambda one: -one[0].count("/")))
@@ -208,8 +208,9 @@ class Keeping:
         else:
             is_new = False
         target = self._others.enter(final, real)
-        was = self._others.go_into(target, is_new=is_new)
-        is_changed = was.st_ino in self._others.changed_folders or self._others.changed(was)
+        was = _rights(target)
+        about = self._others.go_into(target, is_new=is_new)
+        is_changed = about.st_ino in self._others.changed_folders or self._others.changed(about)
         self._bring_all(source, target, path, os.path.join(place, final))
         is_theirs = is_changed and not is_new
         if is_new or is_theirs or self._layer.attributes:  # else it is one that was not seen
@@ -218,10 +219,10 @@ class Keeping:
         os.close(target)
 
     def _finish(
-        self, source: int, target: int, path: str, was: os.stat_result, *, is_theirs: bool
+        self, source: int, target: int, path: str, was: tuple[object, ...], *, is_theirs: bool
     ) -> None:
-        """Give a folder its rights and times, once all is in it; since it `was` so, others may."""
-        if not is_theirs and _rights(os.fstat(target)) == _rights(was):
+        """Give a folder its rights and times, once all is in it; since they were so, others may."""
+        if not is_theirs and _rights(target) == was:
             self._same(source, target)
         elif _mode(source) != _mode(target):
             self.conflicts.append(f"{path} has the rights that the other program left")
@@ -494,8 +495,13 @@ def _mode(folder: int) -> int:
     return stat.S_IMODE(os.fstat(folder).st_mode)
 
 
-def _rights(about: os.stat_result) -> tuple[int, int, int]:
-    return about.st_mode, about.st_uid, about.st_gid
+def _rights(folder: int) -> tuple[object, ...]:
+    about = os.fstat(folder)
+    try:
+        attributes = {name: os.getxattr(folder, name) for name in os.listxattr(folder)}
+    except OSError:  # its file system has none
+        attributes = {}
+    return about.st_mode, about.st_uid, about.st_gid, attributes
 
 
 def _is_folder(name: str, folder: int) -> bool:
