@@ -147,3 +147,20 @@ def test_attributes_that_a_folder_gets_while_it_is_kept_stay(root, keeper):
     os.setxattr(folder, "user.of", b"theirs")
     one.end()
     assert os.getxattr(folder, "user.of") == b"theirs"
+
+
+def test_the_newest_file_has_the_name_though_the_one_before_it_is_still_written_to(keeper):
+    one = keeper("echo program > ckpt/a", "renameat2")
+    assert one.is_stopped()  # the program's file has the name
+    (theirs,) = one.folder.glob(".relaunch-*")
+    with theirs.open("a") as file:
+        (one.folder / "new").write_text("saved")
+        (one.folder / "new").rename(one.folder / "a")
+        assert one.is_stopped()  # the file of before has the name
+        file.write("late")
+    err = one.end()
+    assert (one.folder / "a").read_text() == "saved", err
+    assert (one.folder / "a.kept").read_text() == "program\n"
+    (left,) = one.folder.glob(".relaunch-*")
+    assert left.read_text() == "beforelate"
+    assert f"a was made anew, {left.name} is what was there" in err

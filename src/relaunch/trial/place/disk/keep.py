@@ -338,17 +338,26 @@ class Keeping:
 
         It may have saved over what we `made`, which then is no more.
         """
-        before: tuple[int, ...] = ()
+        before: os.stat_result | None = None
         while True:
-            given = contents(os.stat(new, dir_fd=new_in, follow_symlinks=False))
+            given = os.stat(new, dir_fd=new_in, follow_symlinks=False)
             self._swap(new, new_in, name, real, path)
             about = os.stat(new, dir_fd=new_in, follow_symlinks=False)
             if os.path.samestat(about, os.fstat(made)):
                 return
-            if contents(about) == before:  # they saved over this one too
-                self._delete(new, new_in)
+            if before and os.path.samestat(about, before):  # they saved over this one too
+                self._let_go(before, new, new_in, path)
                 return
             before = given
+
+    def _let_go(self, was: os.stat_result, new: str, new_in: int, path: str) -> None:
+        """Delete what another program saved over, unless it was written to since it `was` so."""
+        if self._others.still_left_alone(was, new, new_in):
+            self._delete(new, new_in)
+            return
+        left = self._new_name()
+        rename_new(new, left, src_dir_fd=new_in, dst_dir_fd=new_in)
+        self.conflicts.append(f"{path} was made anew, {left} is what was there")
 
     def _swap(self, new: str, new_in: int, name: str, real: int, path: str) -> None:
         try:
