@@ -20,6 +20,7 @@ __all__ = ["root"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="--disk needs Linux")
 
 STOPPED = "--- stopped by SIGSTOP ---"
+RENAMES = "renameat,renameat2"
 
 
 class Keeper:
@@ -106,7 +107,7 @@ def put_in_place_of(folder: Path) -> None:
 
 
 def test_a_folder_that_takes_the_name_of_one_while_it_is_kept_is_left_alone(keeper):
-    one = keeper("echo 1 > ckpt/a; echo program > ckpt/d/x; rm ckpt/d/y", "renameat2")
+    one = keeper("echo 1 > ckpt/a; echo program > ckpt/d/x; rm ckpt/d/y", RENAMES)
     assert one.is_stopped()  # `a` has its place, and nothing else
     put_in_place_of(one.folder / "d")
     err = one.end()
@@ -117,7 +118,7 @@ def test_a_folder_that_takes_the_name_of_one_while_it_is_kept_is_left_alone(keep
 
 
 def test_a_folder_that_takes_the_name_of_one_that_was_moved_is_not_moved(keeper):
-    one = keeper("mv ckpt/d ckpt/d2; mv ckpt/e ckpt/e2; echo program > ckpt/d2/x", "renameat2")
+    one = keeper("mv ckpt/d ckpt/d2; mv ckpt/e ckpt/e2; echo program > ckpt/d2/x", RENAMES)
     assert one.is_stopped()  # `e` is on its way, and nothing else
     put_in_place_of(one.folder / "d")
     assert "d stays, and d2 has only what is new in it" in one.end()
@@ -142,7 +143,7 @@ def test_attributes_that_a_folder_gets_while_it_is_kept_stay(root, keeper):
         os.setxattr(folder, "user.of", b"before")
     except OSError as error:
         pytest.skip(f"no attributes on the file system of {folder}: {error.strerror}")
-    one = keeper("echo x > ckpt/d/x", "renameat2")
+    one = keeper("echo x > ckpt/d/x", RENAMES)
     assert one.is_stopped()
     os.setxattr(folder, "user.of", b"theirs")
     one.end()
@@ -150,7 +151,7 @@ def test_attributes_that_a_folder_gets_while_it_is_kept_stay(root, keeper):
 
 
 def test_the_newest_file_has_the_name_though_the_one_before_it_is_still_written_to(keeper):
-    one = keeper("echo program > ckpt/a", "renameat2")
+    one = keeper("echo program > ckpt/a", RENAMES)
     assert one.is_stopped()  # the program's file has the name
     (theirs,) = one.folder.glob(".relaunch-*")
     with theirs.open("a") as file:

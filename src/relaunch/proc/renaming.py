@@ -18,16 +18,23 @@ def exchange(
 
 
 def rename_new(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
-    """Give a name that is not taken; FileExistsError when it is."""
+    """Give a name that is not taken to what nobody else knows; FileExistsError when it is."""
     try:
         _rename(old, new, src_dir_fd, dst_dir_fd, _NO_REPLACE)
     except FileExistsError:
         raise
     except OSError as error:
-        if os.path.lexists(f"/proc/self/fd/{dst_dir_fd}/{new}"):
-            raise FileExistsError(error.errno, "it is there", new) from None
-        # A file system that cannot promise it: what is made between these two lines is replaced.
-        os.rename(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        try:  # a file system that cannot promise it for renames does so for links
+            os.link(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:
+            if os.path.lexists(f"/proc/self/fd/{dst_dir_fd}/{new}"):
+                raise FileExistsError(error.errno, "it is there", new) from None
+            # A folder: an empty one that is made between these two lines is replaced.
+            os.rename(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        else:
+            os.unlink(old, dir_fd=src_dir_fd)
 
 
 def _rename(old: str, new: str, old_in: int, new_in: int, how: int) -> None:

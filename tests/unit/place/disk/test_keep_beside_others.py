@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -22,6 +23,7 @@ from tests.second_writer import NAMES, Step, begin, do, seen
 if sys.platform != "linux":
     pytest.skip("small disks need Linux", allow_module_level=True)
 
+from relaunch.proc import renaming
 from relaunch.proc.renaming import exchange, rename_new
 from relaunch.trial.place.disk import keep
 from relaunch.trial.place.disk.keep import Keeping
@@ -346,6 +348,39 @@ def test_of_a_file_that_is_saved_over_and_over_the_last_has_the_name(
     assert (two.real / "a").read_text() == f"other {saves[-1]}"
     assert (two.real / "a.kept").read_text() == "program"
     assert not [name for name in os.listdir(two.real) if name.startswith(".relaunch-")]
+
+
+def cannot(*_: object, **__: object) -> None:
+    """Do what a file system does that has only plain renames, as network ones do."""
+    raise OSError(errno.EINVAL, "Invalid argument")
+
+
+def test_a_file_that_is_made_just_before_one_gets_its_name_stays_on_any_file_system(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+):
+    (two.written / "new").write_text("program")
+    lexists = os.path.lexists
+
+    def look(path: str) -> bool:
+        is_there = lexists(path)
+        if path.endswith("/new"):
+            (two.real / "new").write_text("other")
+        return is_there
+
+    link = os.link
+
+    def make(old: str, new: str, **folders: Any) -> None:
+        if new == "new":
+            (two.real / "new").write_text("other")
+        link(old, new, **folders)
+
+    monkeypatch.setattr(renaming, "_rename", cannot)
+    monkeypatch.setattr(os.path, "lexists", look)
+    monkeypatch.setattr(os, "link", make)
+    keeping = two.keep()
+    assert (two.real / "new").read_text() == "other"
+    assert (two.real / "new.kept").read_text() == "program"
+    assert keeping.problems == []
 
 
 def written_steps() -> st.SearchStrategy[list[tuple[str, str, str]]]:

@@ -364,7 +364,7 @@ class Keeping:
             exchange(new, name, src_dir_fd=new_in, dst_dir_fd=real)
         except OSError:  # a file system that cannot: one step after the other
             old = self._new_name()
-            rename_new(name, old, src_dir_fd=real, dst_dir_fd=real)
+            os.rename(name, old, src_dir_fd=real, dst_dir_fd=real)
             try:
                 rename_new(new, name, src_dir_fd=new_in, dst_dir_fd=real)
             except OSError:
@@ -424,7 +424,7 @@ class Keeping:
         if not self._others.left_alone(name, real):
             return ""
         new = self._new_name()
-        rename_new(name, new, src_dir_fd=real, dst_dir_fd=to)
+        os.rename(name, new, src_dir_fd=real, dst_dir_fd=to)
         if self._others.still_left_alone(was, new, to):
             return new
         self._rename_back(new, to, name, real, path)
