@@ -383,6 +383,25 @@ def test_a_file_that_is_made_just_before_one_gets_its_name_stays_on_any_file_sys
     assert keeping.problems == []
 
 
+def test_a_file_keeps_its_name_where_what_replaces_it_cannot_get_it(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+):
+    """On a file system that cannot swap names, and fails between two renames."""
+    (two.written / "a").write_text("program")
+    fails = iter([True])
+
+    def rename(*words: str, **folders: Any) -> None:
+        if words[1] == "a" and next(fails, False):
+            raise OSError(errno.EIO, "Input/output error")
+        rename_new(*words, **folders)
+
+    monkeypatch.setattr(keep, "exchange", cannot)
+    monkeypatch.setattr(keep, "rename_new", rename)
+    two.keep()
+    assert (two.real / "a").read_text() == "a of before;"
+    assert (two.real / "a.kept").read_text() == "program"
+
+
 def written_steps() -> st.SearchStrategy[list[tuple[str, str, str]]]:
     kinds = st.sampled_from(["file", "folder", "opaque", "gone", "link"])
     text = st.integers(0, 10**6).map(lambda n: f"p{n};")

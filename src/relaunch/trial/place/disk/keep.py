@@ -368,7 +368,7 @@ class Keeping:
             try:
                 rename_new(new, name, src_dir_fd=new_in, dst_dir_fd=real)
             except OSError:
-                self._beside(old, real, name, real, path)
+                self._rename_back(old, real, name, real, path)
                 raise
             rename_new(old, new, src_dir_fd=real, dst_dir_fd=new_in)
 
