@@ -897,6 +897,23 @@ def test_the_folders_of_the_kernel_are_refused_also_through_a_link(person, folde
     assert os.stat("/dev/null") == null
 
 
+@pytest.mark.parametrize("kind", ["proc", "devtmpfs"])
+@pytest.mark.parametrize("folder", ["/dev/shm/of-a-test", "ckpt"])
+def test_file_systems_of_the_kernel_are_refused_wherever_they_are_mounted(root, kind, folder):
+    """Also in shared memory, and where /dev has files, as in a container."""
+    needs("unshare")
+    checkpoints(root)
+    line = (
+        "mount -t tmpfs x /mnt && mkdir /mnt/shm && touch /mnt/null /mnt/urandom && "
+        "mount --bind /dev/null /mnt/null && mount --bind /dev/urandom /mnt/urandom && "
+        f'mount --rbind /mnt /dev && mkdir -p {folder} && mount -t {kind} x {folder} && exec "$@"'
+    )
+    other_devices = ("unshare", "-m", "sh", "-c", line, "sh")
+    done = root.rl("run", "--disk", f"{folder}=1M", "--", "true", before=other_devices)
+    assert done.returncode == 2, done.stderr
+    assert f"--disk {folder}: what is there is the kernel's (" in done.stderr
+
+
 def test_a_folder_that_became_a_link_since_it_was_named_is_refused(person):
     folder = checkpoints(person)
     person.rl("run", "--disk", "ckpt=3M", "--", "true")

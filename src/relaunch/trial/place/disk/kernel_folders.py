@@ -16,17 +16,18 @@ _KINDS = {
 }  # fmt: skip
 """By the number that statfs gives; linux/magic.h has them."""
 _KERNELS = ("/proc/", "/sys/", "/dev/")
-_SHARED_MEMORY = "/dev/shm/"
+_SHARED_MEMORY = "/dev/shm"
 
 
 def kernel_folder(folder: int) -> str:
     """Name the kernel's file system that an open folder is on; empty where there are files."""
-    path = os.readlink(f"/proc/self/fd/{folder}") + "/"
-    if path.startswith(_SHARED_MEMORY):
-        return ""
     if kind := _KINDS.get(_magic(folder)):
         return kind
-    if path.startswith(_KERNELS):  # a tmpfs that holds its mount points
+    path = os.readlink(f"/proc/self/fd/{folder}") + "/"
+    if path.startswith(f"{_SHARED_MEMORY}/"):
+        if os.stat(folder).st_dev == os.stat(_SHARED_MEMORY).st_dev:
+            return ""
+    elif path.startswith(_KERNELS):  # a tmpfs that holds its mount points
         return path.split("/")[1]
     return "devices" if _has_devices(folder) else ""
 
@@ -41,9 +42,14 @@ def _magic(folder: int) -> int:
 
 
 def _has_devices(folder: int) -> bool:
-    """Tell whether it is on the file system of /dev, wherever: it has the number of a tmpfs."""
+    """Tell whether it is on a file system of devices, wherever: they have the number of a tmpfs."""
+    device = os.stat(folder).st_dev
     try:
-        devices = os.stat("/dev").st_dev
+        dev = os.stat("/dev").st_dev
     except OSError:
-        return False
-    return os.fstat(folder).st_dev == devices != os.stat("/").st_dev
+        dev = -1
+    if device == dev != os.stat("/").st_dev:
+        return True
+    number = f"{os.major(device)}:{os.minor(device)}"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        return any(line.split()[2] == number and " - devtmpfs " in line for line in file)
