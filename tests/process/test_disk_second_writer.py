@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import second_writer
 from tests.depth import examples
+from tests.needs import needs
 from tests.people import Person, plain, root
 from tests.second_writer import NAMES, Step, begin, do, seen
 from tests.supervising import is_running, kill_at_once, wait_until
@@ -154,6 +156,24 @@ def test_a_program_never_goes_on_in_a_folder_that_was_put_in_place_of_its_disk(
         assert "another program moved or replaced" in err
         assert "the program was ended, as it would write to what is there now" in err
         assert seen(pair.folder) == before
+
+
+def test_a_program_with_mounts_of_its_own_is_ended_too_when_its_disk_is_moved(root):
+    needs("unshare")
+    (root.project / "ckpt").mkdir()
+    line = "echo $$; exec sleep 300"
+    words = ["run", "--disk", "ckpt=9M", "--", "unshare", "-m", "sh", "-c", line]
+    process = root.world.start(root.words(*words))
+    program = int(process.stdout.readline())
+    (root.project / "ckpt").rename(root.project / "away")
+    (root.project / "ckpt").mkdir()
+    try:
+        wait_until(lambda: not is_running(program), patience_s=60)
+    finally:
+        if is_running(program):
+            os.kill(program, signal.SIGKILL)
+        err = process.communicate(timeout=60)[1].decode()
+    assert "the program was ended, as it would write to what is there now" in err
 
 
 def is_rl(pid: int) -> bool:

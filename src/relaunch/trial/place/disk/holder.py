@@ -158,7 +158,7 @@ class Holder:
         for one in self.made:
             path = one.disk.path
             if path not in self.moved and not is_in_place(path, one.layers[0].seen):
-                self.moved[path] = end_all_here()
+                self.moved[path] = end_all_here(one.layers[0].seen)
 
     def _look(self) -> int:
         """Note how full they are; return after how many milliseconds to look again."""

@@ -60,22 +60,23 @@ class Signs:
             pass
 
 
-def end_all_here() -> bool:
-    """End all other processes that see our mounts; True when there were some."""
+def end_all_here(disk: int) -> bool:
+    """End all other processes that see our mounts, or a disk in theirs; True when some did."""
     if os.readlink("/proc/self") != str(os.getpid()):  # it lists other numbers than we have
         return False
+    device = os.fstat(disk).st_dev
     found, until = False, time.monotonic() + _LONGEST_S
-    while _end_some() and time.monotonic() < until:
+    while _end_some(f" {os.major(device)}:{os.minor(device)} ") and time.monotonic() < until:
         found = True
         time.sleep(_PAUSE_S)
     return found
 
 
-def _end_some() -> bool:
+def _end_some(device: str) -> bool:
     ours, found = _mounts_of("self"), False
     pids = (int(name) for name in os.listdir("/proc") if name.isdecimal())
     for pid in sorted(pids, reverse=True):  # the program is younger than most
-        if pid != os.getpid() and _mounts_of(pid) == ours:
+        if pid != os.getpid() and (_mounts_of(pid) == ours or _sees(pid, device)):
             found = True
             try:
                 os.kill(pid, _signal.SIGKILL)
@@ -90,3 +91,12 @@ def _mounts_of(process: int | str) -> str:
         return os.readlink(f"/proc/{process}/ns/mnt")
     except OSError:
         return ""
+
+
+def _sees(pid: int, device: str) -> bool:
+    """Tell whether a process sees a file system: mounts of its own are copies of ours."""
+    try:
+        with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            return any(device in line for line in file)
+    except OSError:  # it is gone, or another user's
+        return False
