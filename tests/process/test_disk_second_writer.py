@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import mmap
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +21,7 @@ from hypothesis import strategies as st
 from tests import second_writer
 from tests.depth import examples
 from tests.needs import needs
-from tests.people import Person, plain, root
+from tests.people import UID, Person, plain, root
 from tests.second_writer import NAMES, Step, begin, do, seen
 from tests.supervising import is_running, kill_at_once, wait_until
 
@@ -156,6 +159,41 @@ def test_a_program_never_goes_on_in_a_folder_that_was_put_in_place_of_its_disk(
         assert "another program moved or replaced" in err
         assert "the program was ended, as it would write to what is there now" in err
         assert seen(pair.folder) == before
+
+
+@pytest.mark.parametrize("since", ["before", "while it ran"])
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
+def test_what_was_written_through_a_map_stays_though_it_leaves_no_stamp(plain, root, place, since):
+    """On a disk a page is stamped once until it is written out; in memory none need be."""
+    for who in (root, *([] if since == "before" else [plain])):  # who sees only their own maps
+        with tempfile.TemporaryDirectory(dir=place) as name, contextlib.ExitStack() as maps:
+            folder = Path(name)
+            (folder / "d").mkdir()
+            files = [folder / "a", folder / "d/b"]
+            for path in files:
+                path.write_text("before")
+            if who.become:
+                subprocess.run(["chown", "-R", f"{UID}:{UID}", name], check=True)
+            theirs = [mapped(path, maps) for path in files] if since == "before" else []
+            for one in theirs:
+                one[:1] = b"B"
+            line = f"echo program > {folder}/a; rm -r {folder}/d; echo; read go"
+            words = who.words("run", "--keep", "--disk", f"{folder}=9M", "--", "sh", "-c", line)
+            rl = who.world.start(words, stdin=subprocess.PIPE)
+            rl.stdout.readline()
+            for one in theirs or [mapped(path, maps) for path in files]:
+                one[:] = b"theirs"
+            maps.close()
+            err = rl.communicate(b"go\n", timeout=60)[1].decode()
+            assert [path.read_text() for path in files] == ["theirs", "theirs"], err
+            assert (folder / "a.kept").read_text() == "program\n"
+
+
+def mapped(path: Path, maps: contextlib.ExitStack) -> mmap.mmap:
+    with path.open("r+b") as file:
+        found = maps.enter_context(mmap.mmap(file.fileno(), 0))
+    assert found[:1]  # a page that was read once can be written to unnoticed
+    return found
 
 
 def test_a_program_with_mounts_of_its_own_is_ended_too_when_its_disk_is_moved(root):

@@ -28,9 +28,10 @@ class Hold:
         ours: Sequence[str] = (),
         needed: Sequence[str] = (),
         without: Collection[str] = (),
+        keep: bool = False,
     ) -> None:
         """Make them; `ways` says how each was made, `why` what did not work for it."""
-        holder = Holder(disks, ours=ours, needed=needed, without=without)
+        holder = Holder(disks, ours=ours, needed=needed, without=without, keep=keep)
         self._helper = Helper(holder.work)
         self.pid = self._helper.pid
         self._world: World | None = None

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from relaunch.recipe import SmallDisk
+    from relaunch.trial.place.disk.mapped import Mapped
+    from relaunch.trial.place.disk.mounted import Layer
 else:
     import _signal
 
@@ -44,9 +46,11 @@ class Holder:
 
     def __init__(
         self, disks: Sequence[SmallDisk], *, ours: Sequence[str], needed: Sequence[str],
-        without: Collection[str],
+        without: Collection[str], keep: bool,
     ) -> None:  # fmt: skip
         """Let the folders `ours` be what they are outside, and never hide a file in `needed`."""
+        self.keep = keep
+        self.mapped: dict[Layer, Mapped] = {}
         self.disks = sorted(disks, key=lambda one: one.path)
         self.ours = ours
         self.needed = needed
@@ -110,9 +114,17 @@ class Holder:
         if "/" in (one.disk.path for one in self.made):
             let_go_of_root(old_root)
         self.fills = [_fill(one) for one in self.made]
+        if self.keep:
+            self._see_mapped()
         return {"ways": dict(zip(paths, ways, strict=True)), "why": why,
                 "empty": [one.disk.path for one in opened if one.is_empty()],
                 "foreign": sum(one.foreign for one in opened)}  # fmt: skip
+
+    def _see_mapped(self) -> None:
+        from relaunch.trial.place.disk.mapped import Mapped
+
+        layers = [layer for one in self.made for layer in one.layers if layer.attributes]
+        self.mapped = {layer: Mapped(layer.real) for layer in layers}
 
     def _hides(self, path: str) -> bool:
         return any(is_inside(path, one.disk.path) for one in self.made)
@@ -148,6 +160,8 @@ class Holder:
         signs.register(poll)
         while socket not in (file for file, _ in poll.poll(self._look())):
             signs.hear()
+            for mapped in self.mapped.values():
+                mapped.hear()
             self._see_moved()
         return os.read(socket, 16)
 
@@ -180,7 +194,9 @@ class Holder:
 
         _go_deep()
         done = [
-            Keeping(layer, owners=self.has_all_ids) for one in self.made for layer in one.layers
+            Keeping(layer, owners=self.has_all_ids, mapped=self.mapped.get(layer))
+            for one in self.made
+            for layer in one.layers
         ]
         conflicts = [f"{one.disk.path} is {one.where()} now" for one in self.made if one.where()]
         for one in done:

@@ -18,6 +18,7 @@ from relaunch.trial.place.disk.unfinished import new_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from relaunch.trial.place.disk.mapped import Mapped
     from relaunch.trial.place.disk.mounted import Layer
 
 _MOST_AT_ONCE = 1 << 30
@@ -28,8 +29,9 @@ _LONGEST_BYTES = 255 - len(f".kept-{_MOST_NAMES}")
 class Keeping:
     """One layer on its way to its folder: `run()` once."""
 
-    def __init__(self, layer: Layer, *, owners: bool) -> None:
-        """Without `owners`, files belong to whom the folder says."""
+    def __init__(self, layer: Layer, *, owners: bool, mapped: Mapped | None = None) -> None:
+        """Without `owners`, files belong to whom the folder says; `mapped` are other programs'."""
+        self._mapped = mapped
         self._layer = layer
         self._owners = owners
         self._root = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=layer.real)
@@ -54,7 +56,7 @@ class Keeping:
         """Bring everything."""
         if not os.listdir(self._layer.written) and _mode(self._layer.written) == _mode(self._root):
             return
-        self._others = Others(self._root, self._layer.began)
+        self._others = Others(self._root, self._layer.began, self._mapped)
         was = _rights(self._root)
         moved: list[tuple[str, str]] = []
         self._look(self._layer.written, "", "", moved)

@@ -21,7 +21,7 @@ _SHARED_MEMORY = "/dev/shm"
 
 def kernel_folder(folder: int) -> str:
     """Name the kernel's file system that an open folder is on; empty where there are files."""
-    if kind := _KINDS.get(_magic(folder)):
+    if kind := _KINDS.get(magic(folder)):
         return kind
     path = os.readlink(f"/proc/self/fd/{folder}") + "/"
     if path.startswith(f"{_SHARED_MEMORY}/"):
@@ -32,7 +32,8 @@ def kernel_folder(folder: int) -> str:
     return "devices" if _has_devices(folder) else ""
 
 
-def _magic(folder: int) -> int:
+def magic(folder: int) -> int:
+    """Return the number of the kind of file system that an open folder is on."""
     import ctypes
 
     about = ctypes.create_string_buffer(256)

@@ -14,6 +14,10 @@ import time
 
 from relaunch.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from relaunch.trial.place.disk.mapped import Mapped
+
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _STAMPS = 5
 """CLOCK_REALTIME_COARSE: file systems of this machine take their stamps from it."""
@@ -43,8 +47,9 @@ def now() -> Moment:
 class Others:
     """What others did below one folder, on its file system; no link is followed."""
 
-    def __init__(self, root: int, began: Moment) -> None:
+    def __init__(self, root: int, began: Moment, mapped: Mapped | None = None) -> None:
         """Since a moment."""
+        self._mapped = mapped
         self._root = root
         self._mount = _mount_of(root)
         self._ours: dict[int, int] = {}
@@ -139,7 +144,9 @@ class Others:
 
     def _left_alone_inside(self, about: os.stat_result, name: str, folder: int) -> bool:
         if stat.S_ISREG(about.st_mode):
-            return not _is_open_to_write(name, folder)
+            if _is_open_to_write(name, folder):
+                return False
+            return self._mapped is None or not self._mapped.may_be(about.st_ino)
         if not stat.S_ISDIR(about.st_mode):
             return True
         inner = self.enter(name, folder)

@@ -65,7 +65,7 @@ class SmallDisks(Companion):
 
         self._fits_memory()
         hold = self._hold = Hold(
-            self._disks, ours=self._ours, needed=self._needed, without=left_out()
+            self._disks, ours=self._ours, needed=self._needed, without=left_out(), keep=self._keep
         )
         for disk in self._disks:
             if not hold.ways.get(disk.path):
