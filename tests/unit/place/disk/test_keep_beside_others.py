@@ -25,7 +25,7 @@ if sys.platform != "linux":
 
 from relaunch.proc import renaming
 from relaunch.proc.renaming import exchange, rename_new
-from relaunch.trial.place.disk import keep
+from relaunch.trial.place.disk import keep, others
 from relaunch.trial.place.disk.keep import Keeping
 from relaunch.trial.place.disk.mounted import Layer
 from relaunch.trial.place.disk.others import Moment, now
@@ -348,6 +348,55 @@ def test_of_a_file_that_is_saved_over_and_over_the_last_has_the_name(
     assert (two.real / "a").read_text() == f"other {saves[-1]}"
     assert (two.real / "a.kept").read_text() == "program"
     assert not [name for name in os.listdir(two.real) if name.startswith(".relaunch-")]
+
+
+@pytest.mark.parametrize("step", ["look_at", "__init__"])
+def test_a_folder_that_is_moved_here_while_the_folders_are_looked_at_is_left_alone(
+    two: Two, monkeypatch: pytest.MonkeyPatch, step: str
+):
+    """Here before the first folder, and while the root is looked at."""
+    (two.written / "d").mkdir()
+    (two.written / "d/a").write_text("program")
+    theirs = two.real.parent / "theirs"
+    (two.real / "e/d").rename(theirs)
+    two.began = now()
+    monkeypatch.setattr(others, "_since", _then(others._since, two, theirs, step == "__init__"))
+    look = others.Others.look_at
+    monkeypatch.setattr(others.Others, "look_at", _then(look, two, theirs, step == "look_at"))
+    keeping = two.keep()
+    assert (two.real / "d/a").read_text() == "e/d/a of before;"
+    assert (two.real / "d/a.kept").read_text() == "program"
+    assert keeping.problems == []
+
+
+def _then(step: Callable[..., Any], two: Two, theirs: Path, is_now: bool) -> Callable[..., Any]:
+    """Move a folder in place of `d` before a step."""
+
+    def then(*words: Any) -> Any:
+        if is_now and theirs.exists():
+            (two.real / "d").rename(two.real.parent / "gone")
+            theirs.rename(two.real / "d")
+        return step(*words)
+
+    return then
+
+
+def test_a_folder_that_is_moved_while_it_is_kept_is_not_taken_for_ours(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+):
+    (two.written / "d").mkdir(mode=0o755)
+    (two.written / "d/x").write_text("program")
+    (two.written / "new").write_text("program")
+
+    def rename(*words: str, **folders: Any) -> None:
+        rename_new(*words, **folders)
+        if words[1] == "x":
+            (two.real / "d").rename(two.real / "new")
+
+    monkeypatch.setattr(keep, "rename_new", rename)
+    two.keep()
+    assert (two.real / "new/b").read_text() == "d/b of before;"
+    assert (two.real / "new.kept").read_text() == "program"
 
 
 def cannot(*_: object, **__: object) -> None:

@@ -132,6 +132,7 @@ class Keeping:
         target = self._others.enter(new, self._root)
         self._bring_all(source, target, now, new)
         self._same(source, target)
+        self._others.ours(os.fstat(target))
         os.close(source)
         os.close(target)
         return new
@@ -216,16 +217,19 @@ class Keeping:
         self._bring_all(source, target, path, os.path.join(place, final))
         is_theirs = is_changed and not is_new
         if is_new or is_theirs or self._layer.attributes:  # else it is one that was not seen
-            self._finish(source, target, path, was, is_theirs=is_theirs)
+            self._finish(source, target, path, was, is_theirs=is_theirs, is_new=is_new)
         os.close(source)
         os.close(target)
 
     def _finish(
-        self, source: int, target: int, path: str, was: tuple[object, ...], *, is_theirs: bool
-    ) -> None:
+        self, source: int, target: int, path: str, was: tuple[object, ...], *, is_theirs: bool,
+        is_new: bool = False,
+    ) -> None:  # fmt: skip
         """Give a folder its rights and times, once all is in it; since they were so, others may."""
         if not is_theirs and _rights(target) == was:
             self._same(source, target)
+            if is_new:  # else another program may have moved it
+                self._others.ours(os.fstat(target))
         elif _mode(source) != _mode(target):
             self.conflicts.append(f"{path} has the rights that the other program left")
 
@@ -268,6 +272,7 @@ class Keeping:
         try:
             count = _copy_data(source, target)
             self._same(source, target)
+            self._others.ours(os.fstat(target))
             if _is_there(name, real):  # what it replaces is gone for good
                 os.fdatasync(target)
             return count
@@ -282,9 +287,12 @@ class Keeping:
 
     def _put(self, new: str, new_in: int, name: str, real: int, path: str) -> str:
         """Give what is new its name, or one beside what another program has there; return it."""
+        made = os.stat(new, dir_fd=new_in, follow_symlinks=False)
         is_put = self._replace(new, new_in, name, real, path)
         final = name if is_put else self._beside(new, new_in, name, real, path)
-        self._others.ours(os.stat(final, dir_fd=real, follow_symlinks=False))
+        now = os.stat(final, dir_fd=real, follow_symlinks=False)
+        if contents(now) == contents(made):
+            self._others.ours(now)
         return final
 
     def _put_new(self, new: str, name: str, real: int, path: str) -> str:
@@ -487,7 +495,6 @@ class Keeping:
                 except OSError:  # the file system of the folder has none
                     pass
         os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
-        self._others.ours(os.fstat(target))
 
     def _new_name(self) -> str:
         self._names += 1

@@ -63,7 +63,6 @@ class Others:
         """Those that had their place when we looked, and those that we made."""
         self._since_ns = _since(root, began)
         self.is_root_changed = self.changed(was)
-        self.ours(os.fstat(root))
 
     def changed(self, about: os.stat_result) -> bool:
         """Tell whether another program made or changed it."""
@@ -79,16 +78,19 @@ class Others:
 
         A folder that is moved, and the one that it is moved to, bear a stamp of then.
         """
-        folder, is_changed, is_moved = os.dup(self._root), self.is_root_changed, False
+        folder, is_moved, was_changed = os.dup(self._root), False, self.is_root_changed
         try:
             for name in path.split("/"):
                 inner = self.enter(name, folder)
+                about = os.fstat(inner)
+                is_changed = self.changed(about)
+                # Only now: a folder that is moved here meanwhile stamps the one that it is in, too.
+                is_moved = is_moved or (
+                    is_changed and (was_changed or self.changed(os.fstat(folder)))
+                )
                 os.close(folder)
-                folder = inner
-                about = os.fstat(folder)
+                folder, was_changed = inner, is_changed
                 self._looked_at.add(about.st_ino)
-                was_changed, is_changed = is_changed, self.changed(about)
-                is_moved = is_moved or (was_changed and is_changed)
                 if is_changed:
                     self.changed_folders.add(about.st_ino)
                 if is_moved:
