@@ -8,6 +8,7 @@ import mmap
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -187,6 +188,21 @@ def test_what_was_written_through_a_map_stays_though_it_leaves_no_stamp(plain, r
             err = rl.communicate(b"go\n", timeout=60)[1].decode()
             assert [path.read_text() for path in files] == ["theirs", "theirs"], err
             assert (folder / "a.kept").read_text() == "program\n"
+
+
+def test_a_pipe_and_a_socket_that_another_program_has_open_stay(root):
+    folder = root.project / "ckpt"
+    (folder / "d").mkdir(parents=True)
+    os.mkfifo(folder / "d/pipe")
+    with socket.socket(socket.AF_UNIX) as theirs, (folder / "d/pipe").open("r+b", buffering=0):
+        theirs.bind(str(folder / "socket"))
+        theirs.listen()
+        line = "rm -r ckpt/d; echo program > new; mv new ckpt/socket"
+        done = root.rl("run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", line)
+    assert "d was not deleted" in done.stderr
+    assert (folder / "d/pipe").is_fifo()
+    assert (folder / "socket").is_socket()
+    assert (folder / "socket.kept").read_text() == "program\n"
 
 
 def mapped(path: Path, maps: contextlib.ExitStack) -> mmap.mmap:

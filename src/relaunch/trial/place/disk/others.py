@@ -150,7 +150,8 @@ class Others:
                 return False
             return self._mapped is None or not self._mapped.may_be(about.st_ino)
         if not stat.S_ISDIR(about.st_mode):
-            return True
+            # Whether a pipe or a socket is in use is not to be seen without using it.
+            return not (stat.S_ISFIFO(about.st_mode) or stat.S_ISSOCK(about.st_mode))
         inner = self.enter(name, folder)
         try:
             return all(self.left_alone(one, inner) for one in os.listdir(inner))
