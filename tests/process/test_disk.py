@@ -949,6 +949,28 @@ def test_a_folder_that_becomes_a_link_before_it_is_mounted_over_is_refused(root)
     assert process.returncode == 2
 
 
+def test_a_folder_that_is_removed_before_it_is_mounted_over_is_not_made_anew(root):
+    needs("strace")
+    folder = root.project / "ckpt"
+    folder.mkdir()
+    log = root.project / "calls"
+    log.touch()
+    stop = ["-e", "trace=getdents64", "-e", "inject=getdents64:signal=SIGSTOP", "-P", str(folder)]
+    words = root.words("run", "--disk", "ckpt=3M", "--", "true")
+    process = root.world.start(["strace", "-qq", "-f", "-o", str(log), *stop, *words])
+    here, stops = os.readlink("/proc/self/ns/mnt"), 0
+    while process.poll() is None:
+        stopped = [line for line in log.read_text().splitlines() if "stopped by SIGSTOP" in line]
+        for line in stopped[stops:]:
+            pid = int(line.split()[0])
+            if folder.exists() and os.readlink(f"/proc/{pid}/ns/mnt") != here:
+                folder.rmdir()  # it was seen to be empty, and nothing is mounted yet
+            os.kill(pid, signal.SIGCONT)
+            stops += 1
+    assert b"no small disk over ckpt: " in process.communicate()[1]
+    assert not folder.exists()
+
+
 def test_the_copies_of_an_older_rl_are_named_once_and_all_files_stay(world: World):
     """It was killed while a program wrote; it meant the next one to put the folder back."""
     folder = world.project / "ckpt"

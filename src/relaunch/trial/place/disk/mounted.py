@@ -81,6 +81,8 @@ class Mounted:
             raise NotThere(f"{disk.path} is the kernel's ({kind}), not a folder of files")
         self._flags = os.fstatvfs(self._real).f_flag & _AS_BEFORE
         self._below = []
+        self._is_around = any(is_inside(disk.path, other) for other in others)
+        """Another small disk is laid over a folder around this one."""
         inner = [other for other in others if is_inside(other, disk.path)]
         for one in mounts_below(disk.path):
             if not any(is_inside(one, other) for other in inner):
@@ -135,7 +137,7 @@ class Mounted:
 
     def _mount(self, way: str) -> None:
         path = self.disk.path
-        if way == TMPFS and not os.path.isdir(path):  # hidden by a disk around it
+        if way == TMPFS and self._is_around and not os.path.isdir(path):  # hidden by that one
             os.makedirs(path)
         place = path if path != "/" else _some_folder()
         # How many inodes are ours is known only when all is made.
