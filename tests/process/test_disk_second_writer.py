@@ -166,7 +166,7 @@ def test_a_program_never_goes_on_in_a_folder_that_was_put_in_place_of_its_disk(
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
 def test_what_was_written_through_a_map_stays_though_it_leaves_no_stamp(plain, root, place, since):
     """On a disk a page is stamped once until it is written out; in memory none need be."""
-    for who in (root, *([] if since == "before" else [plain])):  # who sees only their own maps
+    for who in (root, *([] if since == "before" else [plain])):  # the maps are those of root
         with tempfile.TemporaryDirectory(dir=place) as name, contextlib.ExitStack() as maps:
             folder = Path(name)
             (folder / "d").mkdir()
@@ -188,6 +188,26 @@ def test_what_was_written_through_a_map_stays_though_it_leaves_no_stamp(plain, r
             err = rl.communicate(b"go\n", timeout=60)[1].decode()
             assert [path.read_text() for path in files] == ["theirs", "theirs"], err
             assert (folder / "a.kept").read_text() == "program\n"
+
+
+def test_what_a_plain_user_writes_through_a_map_stays_though_it_leaves_no_stamp(plain):
+    path = plain.project / "ckpt/a"
+    path.parent.mkdir()
+    path.write_text("before")
+    plain.owns()
+    lines = (
+        "import mmap; file = open('ckpt/a', 'r+b'); found = mmap.mmap(file.fileno(), 0)",
+        "file.close(); found[:1] = b'B'; print(flush=True); input(); found[:] = b'theirs'",
+    )
+    maps = [*plain.become, plain.python, "-c", "; ".join(lines)]
+    other = plain.world.start(maps, stdin=subprocess.PIPE)
+    other.stdout.readline()
+    words = ["run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", "rm ckpt/a; echo; read go"]
+    rl = plain.world.start(plain.words(*words), stdin=subprocess.PIPE)
+    rl.stdout.readline()
+    other.communicate(b"\n", timeout=60)
+    err = rl.communicate(b"go\n", timeout=60)[1].decode()
+    assert path.read_text() == "theirs", err
 
 
 def test_a_pipe_and_a_socket_that_another_program_has_open_stay(root):

@@ -20,6 +20,7 @@ from relaunch.trial.place.disk.mounted import (
     is_inside,
     show_through,
 )
+from relaunch.trial.place.disk.others import now
 from relaunch.trial.place.disk.words import OVERLAY, TMPFS, Fill
 
 TYPE_CHECKING = False
@@ -50,6 +51,7 @@ class Holder:
     ) -> None:  # fmt: skip
         """Let the folders `ours` be what they are outside, and never hide a file in `needed`."""
         self.keep = keep
+        self.began = now()
         self.mapped: dict[Layer, Mapped] = {}
         self.disks = sorted(disks, key=lambda one: one.path)
         self.ours = ours
@@ -71,8 +73,11 @@ class Holder:
             os.write(socket, IDS)
             self.has_all_ids = os.read(socket, 16) == b"all"
 
+        mapped = _mapped_now() if self.keep else set()
         try:
             answer = self._make(own_mounts(ask))
+            if self.keep:
+                self._see_mapped(mapped)
         except NotThere as error:
             answer = {"failed": _why(error), "is_there": False}
         except OSError as error:
@@ -97,7 +102,13 @@ class Holder:
         paths = [one.path for one in self.disks]
         has_own = not (self.has_all_ids and has_many_ids())
         opened = [
-            Mounted(one, [p for p in paths if p != one.path], in_user=in_user, has_own=has_own)
+            Mounted(
+                one,
+                [p for p in paths if p != one.path],
+                in_user=in_user,
+                has_own=has_own,
+                began=self.began,
+            )
             for one in self.disks
         ]
         ours = show_through(self.ours, opened)
@@ -114,17 +125,15 @@ class Holder:
         if "/" in (one.disk.path for one in self.made):
             let_go_of_root(old_root)
         self.fills = [_fill(one) for one in self.made]
-        if self.keep:
-            self._see_mapped()
         return {"ways": dict(zip(paths, ways, strict=True)), "why": why,
                 "empty": [one.disk.path for one in opened if one.is_empty()],
                 "foreign": sum(one.foreign for one in opened)}  # fmt: skip
 
-    def _see_mapped(self) -> None:
+    def _see_mapped(self, mapped: Collection[tuple[str, int]]) -> None:
         from relaunch.trial.place.disk.mapped import Mapped
 
         layers = [layer for one in self.made for layer in one.layers if layer.attributes]
-        self.mapped = {layer: Mapped(layer.real) for layer in layers}
+        self.mapped = {layer: Mapped(layer.real, mapped) for layer in layers}
 
     def _hides(self, path: str) -> bool:
         return any(is_inside(path, one.disk.path) for one in self.made)
@@ -210,6 +219,12 @@ class Holder:
                 "problems": _some([text for one in done for text in one.problems]),
                 "conflicts": _some(conflicts),
                 "beside": _some([text for one in done for text in one.beside])}  # fmt: skip
+
+
+def _mapped_now() -> set[tuple[str, int]]:
+    from relaunch.trial.place.disk.mapped import mapped_now
+
+    return mapped_now()
 
 
 def _go_deep() -> None:

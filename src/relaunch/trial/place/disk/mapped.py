@@ -14,7 +14,7 @@ from relaunch.trial.place.disk.kernel_folders import magic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _IN_MEMORY = {0x01021994, 0x858458F6}
 """tmpfs and ramfs."""
@@ -26,11 +26,12 @@ _EVENT = struct.Struct("iIII")
 class Mapped:
     """The files in one folder that others have mapped, or have written to and closed in memory."""
 
-    def __init__(self, folder: int) -> None:
-        """Of now, and from now on."""
+    def __init__(self, folder: int, mapped: Collection[tuple[str, int]]) -> None:
+        """Those of all that are `mapped`, and from now on."""
         self._folder = f"/proc/self/fd/{folder}"
         self._device = os.stat(folder).st_dev
-        self._found = set(_mapped_now(self._device))
+        number = f"{os.major(self._device):02x}:{os.minor(self._device):02x}"
+        self._found = {file for device, file in mapped if device == number}
         self._places: dict[int, str] = {}
         self._closed = -1
         self._is_any = False
@@ -85,13 +86,17 @@ class Mapped:
                 continue
 
 
-def _mapped_now(device: int) -> Iterator[int]:
-    """List the files of a file system, by inode, that are mapped to be written to."""
-    number = f"{os.major(device):02x}:{os.minor(device):02x}"
+def mapped_now() -> set[tuple[str, int]]:
+    """List the files that are mapped to be written to, by file system and inode.
+
+    A process in a user namespace of its own sees only what is in there.
+    """
+    found = set()
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/maps", "rb") as file:
                 lines = [line.split() for line in file if _TO_WRITE.search(line)]
         except OSError:  # it is gone, or another user's
             continue
-        yield from (int(line[4]) for line in lines if line[3].decode() == number)
+        found |= {(line[3].decode(), int(line[4])) for line in lines}
+    return found

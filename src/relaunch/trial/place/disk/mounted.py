@@ -25,7 +25,7 @@ from relaunch.proc.namespace import (
 from relaunch.record import Record
 from relaunch.trial.place.disk.foreign import rights_in, take_over
 from relaunch.trial.place.disk.kernel_folders import kernel_folder
-from relaunch.trial.place.disk.others import Moment, now
+from relaunch.trial.place.disk.others import Moment
 from relaunch.trial.place.disk.words import OVERLAY, TMPFS
 
 TYPE_CHECKING = False
@@ -60,7 +60,13 @@ class Mounted:
     """One small disk in the mounts of this process."""
 
     def __init__(
-        self, disk: SmallDisk, others: Collection[str], *, in_user: bool, has_own: bool
+        self,
+        disk: SmallDisk,
+        others: Collection[str],
+        *,
+        in_user: bool,
+        has_own: bool,
+        began: Moment,
     ) -> None:
         """Open what is there, before anything is mounted; `others` are small disks themselves.
 
@@ -73,7 +79,7 @@ class Mounted:
         self._has_own = has_own
         self.foreign = 0
         """Files of others that we may write to outside, and not here."""
-        self._began = now()
+        self._began = began
         self._real = _open(disk.path)
         if not _is_at(self._real, disk.path):  # a link was put there since it was named
             raise NotThere(f"{disk.path} is another folder now")
