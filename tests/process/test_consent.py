@@ -472,6 +472,19 @@ def test_an_edit_of_mine_beside_a_command_that_git_keeps_in_another_form(world: 
     assert "Eve <eve@example.org> wrote it (" in done.stderr
 
 
+def test_a_filter_that_the_repository_itself_names_is_not_run_to_learn_who_wrote_a_command(
+    cloned: World,
+):
+    trap = cloned.root / "sprung"
+    cloned.git("config", "filter.trap.clean", "cat")
+    cloned.git("config", "filter.trap.smudge", f"touch {trap}; cat")
+    cloned.write(".gitattributes", "relaunch.toml filter=trap\n")
+    cloned.write("relaunch.toml", RESET.replace("echo", "echo another"))
+    done = cloned.rl("--", "true")
+    assert (done.returncode, ran(cloned)) == (2, 0), done.stderr
+    assert not trap.exists()
+
+
 def test_a_bare_rl_asks_about_what_took_the_place_of_a_hidden_password(world: World):
     mine(world)
     world.write("relaunch.toml", "[run]\nreset = 'curl -V -u me:password-of-mine'\n")

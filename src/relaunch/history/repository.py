@@ -69,14 +69,28 @@ class Repository:
         """Tell whether a file below the top is not as HEAD has it, or not in HEAD at all."""
         return bool(self._status("--untracked-files=all", "--ignored", "--", name))
 
+    def written(self, name: str) -> bytes | None:
+        """Return a file of HEAD as git writes it; None where a filter of the repository would."""
+        env, own = self._with_own_filters()
+        told = self.git("check-attr", "-z", "filter", "--", name).split(b"\0")
+        if f"filter.{os.fsdecode(told[2])}.smudge" in own:
+            return None
+        done = _git(self.top, "cat-file", "--filters", f"HEAD:./{name}", env=env)
+        return self._told(done, "cat-file")
+
     def _status(self, *words: str) -> list[str]:
-        """List what differs from HEAD; of filters, only those of the user are run."""
-        listed = _git(self.top, "config", "-z", "--show-scope", "--get-regexp", r"^filter\.").text
-        env = with_settings(git_env(kept=_KEPT), without_filters(listed))
+        """List what differs from HEAD."""
+        env, _ = self._with_own_filters()
         plain = ("--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty")
         done = _git(self.top, "status", *plain, *words, env=env)
         entries = os.fsdecode(self._told(done, "status")).split("\0")
         return [entry[3:] for entry in entries if entry]
+
+    def _with_own_filters(self) -> tuple[dict[str, str], set[str]]:
+        """Return an environment with the filters of the user alone, and what that undoes."""
+        listed = _git(self.top, "config", "-z", "--show-scope", "--get-regexp", r"^filter\.").text
+        undone = without_filters(listed)
+        return with_settings(git_env(kept=_KEPT), undone), {name for name, _ in undone}
 
     def _is_dirty(self, submodule: str) -> bool:
         """Ask a submodule itself: its own settings may name filters too."""

@@ -250,8 +250,8 @@ def _can_be_of_head(repo: Repository, name: str, kind: str, wanted: tuple[Comman
         return True
     if not repo.git("ls-tree", "HEAD", "--", name).startswith(b"100"):
         return False
-    written = repo.git("cat-file", "--filters", f"HEAD:./{name}")
-    return _resets_in(written, kind) in (wanted, None)
+    written = repo.written(name)
+    return written is None or _resets_in(written, kind) in (wanted, None)
 
 
 def brought_by(
