@@ -270,6 +270,30 @@ def test_a_journal_of_which_git_cannot_say_where_it_came_from_is_not_used(world:
     assert commands(world, sub) == [["echo", "mine"]]
 
 
+def test_a_journal_in_a_clone_whose_repository_is_elsewhere_is_not_used(world: World):
+    pwned, clone = world.root / "pwned", world.root / "clone"
+    world.write(".relaunch/.keep", "")
+    git = world.root / "git"
+    os.rename(world.project / ".git", git)
+    world.rl("--", "touch", str(pwned))
+    pwned.unlink()
+    os.rename(git, world.project / ".git")
+    (world.project / ".relaunch/.gitignore").unlink()
+    world.git("add", "-Af", ".")
+    world.commit()
+    world.git("clone", "-q", "--separate-git-dir", str(git), str(world.project), str(clone))
+    git.rename(world.root / "not mounted here")
+    done = world.rl(cwd=clone)
+    assert not pwned.exists()
+    why = f"{clone}/.git leads nowhere: nothing of it is used"
+    assert f"rl: {clone}/.relaunch may have come with the repository: {why}" in done.stderr
+    (clone / ".relaunch").rename(world.root / "theirs")
+    for _ in range(2):
+        assert "belongs" not in world.rl("--", "true", cwd=clone).stderr
+    assert commands(world, clone) == [["true"], ["true"]]
+    assert not (clone / ".relaunch").exists()
+
+
 def test_a_repository_of_another_user_above_does_not_take_my_journal_away(
     world: World, attacker: Person
 ):

@@ -60,7 +60,7 @@ def find_home(cwd: str) -> Home:
                 unwritable=unwritable,
             )
     project = marked or cwd
-    if not marked and _is_wide(project):
+    if not marked and (_is_wide(project) or _leads_nowhere(top)):
         return _apart(cwd, "", "")
     if theirs := foreign(project, os.path.join(project, IN_TREE)):
         return _apart(cwd, theirs, project)
@@ -89,8 +89,10 @@ def _came_along(project: str, top: str) -> tuple[str, str]:
     is ours in it did not come with it.
     """
     marker, dot_git = os.path.join(project, IN_TREE), os.path.join(top, ".git")
-    if not top or not os.path.lexists(marker) or not _git_dir(dot_git) or foreign(top, dot_git):
+    if not top or not os.path.lexists(marker) or foreign(top, dot_git):
         return "", ""
+    if not _git_dir(dot_git):
+        return (marker, f"{dot_git} leads nowhere") if _leads_nowhere(top) else ("", "")
     from relaunch.proc.capture import capture, complaint
     from relaunch.proc.git import git_env
 
@@ -101,6 +103,16 @@ def _came_along(project: str, top: str) -> tuple[str, str]:
     if done.code:
         return marker, "git cannot be started" if done.code == 127 else complaint(done)
     return (marker if done.out else ""), ""
+
+
+def _leads_nowhere(top: str) -> bool:
+    """Tell whether a `.git` of ours names a repository that is not here, as in a container.
+
+    Nobody can say then which files came with it. A folder that is none is none for git too.
+    """
+    dot_git = os.path.join(top, ".git")
+    is_none = bool(top) and not os.path.isdir(dot_git) and not _git_dir(dot_git)
+    return is_none and not foreign(top, dot_git)
 
 
 def _is_wide(project: str) -> bool:
