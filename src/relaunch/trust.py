@@ -59,6 +59,15 @@ def is_of_root(fd: int) -> bool:
     return os.fstat(fd).st_uid == _ROOT
 
 
+def owners_are_safe(*paths: str) -> bool:
+    """Tell whether root or the user alone could have put programs where they are."""
+    safe = me() | {_ROOT}
+    try:
+        return all(os.lstat(path).st_uid in safe for path in paths)
+    except OSError:
+        return False
+
+
 def owner_if_root(folder: str) -> int:
     """Return whose a folder is, where we are root and it is another's; else 0."""
     try:

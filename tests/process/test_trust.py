@@ -126,6 +126,36 @@ def test_under_sudo_the_callers_project_is_used_but_its_reset_is_asked_about(
     assert not pwned.exists()
 
 
+PYTHON_WORDS = (("py", "1"), ("tiny", "model", "llama", "-o", "out"))
+
+
+@pytest.mark.parametrize("planted", ["all of it", "its Python alone"])
+def test_an_environment_of_another_user_in_a_shared_folder_runs_nothing(
+    world: World, attacker: Person, pwned: Path, planted: str
+):
+    shared, mine = attacker.world.root / "shared", attacker.world.root / "shared/mine"
+    mine.mkdir(parents=True)
+    shared.chmod(0o1777)
+    venv = shared / ".venv"
+    for package in ("torch", "transformers"):
+        (venv / "lib/python3.11/site-packages" / package).mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.2\n")
+    (venv / "bin").mkdir()
+    (venv / "bin/python").write_text(f"#!/bin/sh\ntouch {pwned}\n")
+    (venv / "bin/python").chmod(0o755)
+    which = venv if planted == "all of it" else venv / "bin/python"
+    subprocess.run(["chown", "-R", str(UID), str(which)], check=True)
+    without = {"VIRTUAL_ENV": "", "CONDA_PREFIX": ""}
+    for words in PYTHON_WORDS:
+        for folder in (mine, shared):
+            world.rl(*words, cwd=folder, env=without)
+            assert not pwned.exists(), words
+    os.chown(shared, UID, UID)
+    world.rl("trust", str(shared))
+    world.rl("py", "1", cwd=shared, env=without)
+    assert pwned.exists()
+
+
 def test_settings_that_another_user_put_into_my_folder_are_ignored(
     world: World, attacker: Person, pwned: Path
 ):

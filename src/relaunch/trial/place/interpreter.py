@@ -6,6 +6,7 @@ import os
 
 from relaunch.record import Record
 from relaunch.textfile import read_text
+from relaunch.trust import is_allowed, owners_are_safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def interpreter(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Interp
 def project_python(env: Mapping[str, str], cwd: str, top: str) -> str:
     """Return the word that runs the project's Python 3; nothing when there is none.
 
-    It is that of the active environment, else of one in the tree up to `top`, else the one on PATH.
+    It is that of the active environment, else of one in the tree up to `top` that another user
+    could not have put there, else the one on PATH.
     """
     venv = env.get("VIRTUAL_ENV", "") or ("" if env.get("CONDA_PREFIX") else _venv_above(cwd, top))
     inner = os.path.join(venv, "bin", "python")
@@ -81,11 +83,17 @@ def _venv_above(cwd: str, top: str) -> str:
     while True:
         for name in (".venv", "venv"):
             venv = os.path.join(folder, name)
-            if os.path.exists(os.path.join(venv, "pyvenv.cfg")):
+            if os.path.exists(os.path.join(venv, "pyvenv.cfg")) and _may_run(folder, venv):
                 return venv
         if folder == top or folder == os.path.dirname(folder):
             return ""
         folder = os.path.dirname(folder)
+
+
+def _may_run(folder: str, venv: str) -> bool:
+    binaries = os.path.join(venv, "bin")
+    entries = (venv, binaries, os.path.join(binaries, "python"))
+    return owners_are_safe(*entries) or is_allowed(folder)
 
 
 def find_start(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Start | None:
