@@ -504,14 +504,19 @@ def _pattern(value: object) -> str:
         raise ValueError(f'must be a pattern with one *, as "conf@*", not {_shown(value)}')
     if os.path.isabs(value) or ".." in value.split("/"):
         raise ValueError(f"must stay inside the project, not {_shown(value)}")
+    _not_of_tools(value)
     return value
 
 
 def _inner_path(key: str) -> None:
     """Refuse a link that would be made outside of the project, or among what is git's and ours."""
-    parts = key.split("/")
-    if os.path.isabs(key) or ".." in parts or not key.strip("./"):
+    if os.path.isabs(key) or ".." in key.split("/") or not key.strip("./"):
         raise ValueError("must stay inside the project")
+    _not_of_tools(key)
+
+
+def _not_of_tools(path: str) -> None:
+    parts = path.split("/")
     for owner, folder in (("git", ".git"), ("rl", IN_TREE)):
         if folder in parts:
             raise ValueError(f"is {owner}'s own")

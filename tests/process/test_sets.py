@@ -100,6 +100,46 @@ def test_the_settings_of_a_project_make_no_link_elsewhere(world: World, link: st
     assert os.listdir(world.project / ".git/hooks") == []
 
 
+def outside(world: World, pattern: str) -> None:
+    """Have settings that want sets in the home, or in what is git's."""
+    world.write("relaunch.toml", f'[sets]\nconf = "{pattern}"\n')
+    (world.project / ".git/hooks").mkdir()
+    (world.project / "home").symlink_to("../home")
+    (world.project / "git").symlink_to(".git/hooks")
+
+
+NEW_OUTSIDE = {
+    ".git/hooks/post-*": "`sets.conf`: is git's own",
+    "git/post-*": "[sets] git/post-commit would be made in ",
+    "home/*.pth": "[sets] home/commit.pth would be made in ",
+}
+
+
+@pytest.mark.parametrize("pattern", NEW_OUTSIDE)
+def test_the_settings_of_a_project_make_no_set_elsewhere(world: World, pattern: str) -> None:
+    outside(world, pattern)
+    world.write("conf", "planted\n")
+    done = world.rl("set", "new", "commit")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert NEW_OUTSIDE[pattern] in done.stderr
+    assert os.listdir(world.project / ".git/hooks") == []
+    assert not [*world.home.glob("*.pth")]
+
+
+def test_a_mix_or_a_smaller_set_is_not_made_elsewhere_either(world: World) -> None:
+    outside(world, "git/post-*")
+    for name in ("base", "other"):
+        world.write(f"git/post-{name}", f"{name}\n")
+    (world.project / "conf").symlink_to("git/post-base")
+    program = ("--", "sh", "-c", "! grep other conf")
+    for words in (("bisect", "--here", "--set", "base", "other"), ("shrink", "--set", "other")):
+        done = world.rl(*words, *program)
+        assert done.returncode == 2, done.stderr
+        assert " would be made in " in done.stderr
+    assert world.rl("-s", "other", *program).returncode == 1
+    assert sorted(os.listdir(world.project / ".git/hooks")) == ["post-base", "post-other"]
+
+
 def test_a_tracked_folder_is_turned_with_a_warning_and_git_keeps_its_own(world: World) -> None:
     conf(world)
     head = world.commit()

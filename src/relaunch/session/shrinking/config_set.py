@@ -13,7 +13,7 @@ from relaunch.session.sets import named_sets, project_sets
 from relaunch.session.shrinking.places import TreePlace
 from relaunch.session.shrinking.results import Results
 from relaunch.trial.place.setedit import check_name, own_folder
-from relaunch.trial.place.sets import point, set_names, targets_for
+from relaunch.trial.place.sets import check_new_inside, point, set_names, targets_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def set_files(project: Project, name: str) -> tuple[str, ...]:
                 f"{path} is not in the project: attempts run in copies of that",
                 hint=f"rl bisect --set base {name} --here -- CMD",
             )
+        check_new_inside(project.home.project, link, name)
     return tuple(os.path.relpath(link.variant(name), project.cwd) for link in links)
 
 

@@ -14,6 +14,7 @@ from relaunch.trial.place.hold import Lock
 from relaunch.trial.place.sets import (
     BASE,
     check_inside,
+    check_new_inside,
     current_name,
     drop_state,
     point,
@@ -41,6 +42,7 @@ def new_set(
     check_name(name)
     for link in sets.links:
         check_inside(sets.project, link)
+        check_new_inside(sets.project, link, name)
         _check_new(link, name)
     made = []
     lock = Lock(journal)

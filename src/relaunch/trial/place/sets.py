@@ -165,10 +165,19 @@ def targets_for(sets: ConfigSets, name: str) -> dict[str, str]:
 
 def check_inside(project: str, link: SetLink) -> None:
     """PlaceError where the way to a link leads out of the project, or to what is git's or ours."""
-    folder, top = os.path.realpath(os.path.dirname(link.link)), os.path.realpath(project)
+    _check_way(project, link.link)
+
+
+def check_new_inside(project: str, link: SetLink, name: str) -> None:
+    """PlaceError where a new set would be made there; what is there already may be read."""
+    _check_way(project, link.variant(name))
+
+
+def _check_way(project: str, path: str) -> None:
+    folder, top = os.path.realpath(os.path.dirname(path)), os.path.realpath(project)
     inner = os.path.relpath(folder, top).split(os.sep)
     if inner[0] == ".." or {".git", IN_TREE} & set(inner):
-        name = os.path.relpath(link.link, project)
+        name = os.path.relpath(path, project)
         raise PlaceError(f"[sets] {name} would be made in {folder}, which is not the project's")
 
 

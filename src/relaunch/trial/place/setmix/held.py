@@ -8,7 +8,7 @@ from relaunch.errors import PlaceError
 from relaunch.trial.place.hold import HeldSet, Lock
 from relaunch.trial.place.setedit import check_name, check_owner, discard
 from relaunch.trial.place.setmix.files import MIX, write_entries
-from relaunch.trial.place.sets import point, present_targets, write_state
+from relaunch.trial.place.sets import check_new_inside, point, present_targets, write_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class HeldMix(HeldSet):
 
     def _put_in_place(self) -> None:
         links = self.sets.links
+        for link in links:
+            check_new_inside(self.sets.project, link, MIX)
         write_state(
             self.journal,
             {
@@ -88,5 +90,6 @@ def check_new(mixed: MixedSet, name: str) -> None:
     check_name(name)
     for link in mixed.sets.links:
         check_owner(link)
+        check_new_inside(mixed.sets.project, link, name)
         if os.path.lexists(link.variant(name)):
             raise PlaceError(f"set `{name}` exists: {link.variant(name)}", hint="rl set ls")
