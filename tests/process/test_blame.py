@@ -15,6 +15,9 @@ import pytest
 from tests.blaming import PROGRAMS, SEMAPHORE, TORCH, lines_to_blame
 from tests.conftest import World, mounted
 from tests.needs import needs, python_with_torch
+from tests.people import UID
+
+from relaunch.trial.blame.shim import kept_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="system calls are those of Linux")
 
@@ -81,6 +84,28 @@ def test_the_shim_names_path_and_line(name: str, world: World, full: Path, compi
     code, hits, _ = blamed(world, "--by", "shim", "--", *command, cache=compiled)
     check(hits, PROGRAMS[name], f"{full}/")
     assert (code == 0) == (name in ("swallowed exception", "threads"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.parametrize("theirs", ["relaunch/native", "relaunch"])
+def test_a_library_that_another_user_put_into_a_shared_cache_is_not_loaded(
+    world: World, tmp_path: Path, theirs: str
+):
+    needs("cc")
+    cache, loaded = tmp_path / "cache", tmp_path / "loaded"
+    folder = cache / "relaunch/native"
+    folder.mkdir(parents=True, mode=0o700)
+    (tmp_path / "trap.c").write_text(
+        f"int creat(const char*, int);\n__attribute__((constructor)) void f()"
+        f'{{ creat("{loaded}", 0600); }}\n'
+    )
+    trap = kept_at(str(folder))
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", trap, tmp_path / "trap.c"], check=True)
+    os.chown(cache / theirs, UID, UID)
+    code, hits, said = blamed(world, "--", "cat", "/nowhere/x", cache=cache)
+    assert (code, [hit["path"] for hit in hits]) == (1, ["/nowhere/x"])
+    assert "no shim: it cannot be kept: " in said
+    assert not loaded.exists()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from relaunch.trial.blame.tracing import Failing
 folder, by = sys.argv[1:]
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 ctypes.CDLL(None).prctl(4, 1)  # as after an exec: who changed its user is not to be looked at
-blaming = Blaming(folder, cache=folder, say=print, by=by)
+blaming = Blaming(folder, cache=f"{folder}/cache/native", say=print, by=by)
 argv = ["/bin/cat", "/nowhere/x"]
 env = {"PATH": "/usr/bin:/bin"}
 quietly = {"cwd": folder, "env": env, "chunk": lambda *_: None, "quiet": True}

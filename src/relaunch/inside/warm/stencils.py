@@ -73,8 +73,7 @@ _MAKERS = (sites.__file__, morph.__file__)
 def _is_usable(folder: str) -> bool:
     """Make the folder if it is not there: what is in it is executed, so nobody else may write."""
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        where.check_folder(folder)
+        where.make_cache(folder)
     except OSError:
         return False
     return True

@@ -45,6 +45,17 @@ def check_folder(folder: str) -> None:
         raise PermissionError(f"`{folder}` must be a folder of yours that nobody else can enter")
 
 
+def make_cache(folder: str) -> None:
+    """Make a folder of what will be executed; OSError if anybody else can put something there."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    check_folder(folder)
+    above = os.path.dirname(folder)
+    found = _lstat(above)
+    is_anybodys = found.st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH
+    if found.st_uid not in (os.geteuid(), 0) or is_anybodys:
+        raise PermissionError(1, "others can put something there", above)
+
+
 def _is_private(folder: str) -> bool:
     try:
         found = _lstat(folder)

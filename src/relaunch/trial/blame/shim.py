@@ -6,6 +6,7 @@ import os
 import sys
 
 from relaunch.inside.protocol import BLAME
+from relaunch.inside.warm.where import make_cache
 from relaunch.proc.capture import capture
 from relaunch.proc.companion import Companion
 from relaunch.trial.blame.hits import PARENT, read_stack
@@ -84,13 +85,13 @@ def library(cache: str) -> tuple[str, str]:
     if sys.platform != "linux":
         return "", f"only on Linux, not on {sys.platform}"
     try:
+        make_cache(cache)
         path = kept_at(cache)
-        if not os.path.exists(path):
-            os.makedirs(cache, mode=0o700, exist_ok=True)
-            if why := _build(_source(), path):
-                return "", why
+        if not os.path.exists(path) and (why := _build(_source(), path)):
+            return "", why
     except OSError as error:
-        return "", f"it cannot be kept: {error.strerror} ({error.filename})"
+        said = f"{error.strerror} ({error.filename})" if error.filename else str(error)
+        return "", f"it cannot be kept: {said}"
     why = _disproof(path)
     return ("", why) if why else (path, "")
 
