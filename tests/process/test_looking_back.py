@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from tests.conftest import World
 from tests.needs import needs
 
 from relaunch.journal.home import find_home
@@ -349,3 +350,32 @@ def test_an_odd_record_of_a_running_trial_stops_no_run(world, journal, odd):
     ran = world.rl("--", "true")
     assert (ran.returncode, "fault" in ran.stderr) == (0, False)
     assert journal.load("2").end["exit_code"] == 0
+
+
+WAYS_OUT = ("up", "through a link")
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+def test_a_trial_that_came_along_writes_and_removes_nothing_outside_of_what_rl_makes(
+    world: World, way: str
+):
+    precious = world.root / "precious"
+    precious.mkdir()
+    (precious / "mine").write_text("mine\n")
+    (world.project / "link").symlink_to(precious)
+    world.commit()
+    world.write("planted", "planted\n")
+    world.rl("--", "true")
+    start = world.journal / "trials/1/start.json"
+    told = json.loads(start.read_text())
+    [root] = told["code"]["roots"]
+    up = os.path.relpath(precious, world.journal / "frozen/1/tree")
+    for out in (f"/{up}", "/../precious") if way == "up" else ("/link/mine", "/link/more"):
+        told["code"]["roots"].append({**root, "path": root["path"] + out})
+    root["empty_dirs"] = ["../precious/empty", f"{precious}/empty"]
+    start.write_text(json.dumps(told))
+    for words in (("back", "1"), ("again", "1"), ("again", "1")):
+        done = world.rl(*words)
+        assert "internal fault" not in done.stderr, done.stderr
+    assert os.listdir(precious) == ["mine"]
+    assert (precious / "mine").read_text() == "mine\n"

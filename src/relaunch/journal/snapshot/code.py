@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -76,7 +78,7 @@ def to_json(code: Code) -> dict[str, Any]:
 
 
 def from_json(value: dict[str, Any]) -> Code:
-    """Read what `to_json` wrote."""
+    """Read what `to_json` or another user wrote: no path leads out of where it says that it is."""
     return Code(roots=tuple(_root_from_json(root) for root in value.get("roots", ())))
 
 
@@ -92,8 +94,9 @@ def _root_to_json(root: Root) -> dict[str, Any]:
 
 
 def _root_from_json(value: dict[str, Any]) -> Root:
+    path = value.get("path", "")
     return Root(
-        path=value.get("path", ""),
+        path=os.path.normpath(path) if path else "",
         kind=value.get("kind", PROJECT),
         base=value.get("base", ""),
         tree=value.get("tree", ""),
@@ -101,6 +104,10 @@ def _root_from_json(value: dict[str, Any]) -> Root:
         new=tuple(value.get("new", ())),
         deleted=tuple(value.get("deleted", ())),
         left_out=tuple(LeftOut(**out) for out in value.get("left_out", ())),
-        empty_dirs=tuple(value.get("empty_dirs", ())),
+        empty_dirs=tuple(filter(_is_inner, value.get("empty_dirs", ()))),
         problem=value.get("problem", ""),
     )
+
+
+def _is_inner(path: str) -> bool:
+    return not os.path.isabs(path) and os.pardir not in path.split(os.sep)

@@ -14,6 +14,7 @@ from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot.code import EDITABLE, Code, Root
 from relaunch.journal.snapshot.restore import (
     borrowed_by,
+    check_way,
     left_out,
     places,
     relocated,
@@ -151,6 +152,9 @@ def _update(home: Home, folder: str, copy: FrozenCopy) -> None:
         index = _index(folder, place)
         if before.get(place) != root.path or not _is_whole(index, sha256=len(root.tree) == 64):
             remove(index)
+        if os.path.islink(place):  # of a program that ran there
+            remove(place)
+        check_way(folder, place)
         _clean(home, root, place, index, keep)
         if root.tree:
             missing += write_root(home, root, place, index)

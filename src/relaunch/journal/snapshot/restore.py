@@ -34,6 +34,7 @@ def restore(home: Home, code: Code, target: str) -> tuple[str, ...]:
         if inside.startswith(ROOTS):
             told.append(f"{root.path}: is in {inside}")
         prefix = "" if inside == "." else f"{inside}/"
+        check_way(target, place)
         lost = write_root(home, root, place) if root.tree else []
         told += [prefix + line for line in left_out(root) + lost]
     return tuple(told)
@@ -71,6 +72,13 @@ def places(code: Code, target: str) -> list[tuple[Root, str]]:
         names.add(name)
         found.append((root, os.path.join(target, ROOTS, name)))
     return found
+
+
+def check_way(target: str, place: str) -> None:
+    """SnapshotError where a link that was restored leads out of `target` on the way to a root."""
+    inside = os.path.relpath(place, target)
+    if os.path.realpath(place) != os.path.normpath(f"{os.path.realpath(target)}/{inside}"):
+        raise SnapshotError(f"{place} is behind a link: no code of a trial is written there")
 
 
 def left_out(root: Root) -> list[str]:
