@@ -115,8 +115,16 @@ def is_allowed(folder: str) -> bool:
 
 def own_settings() -> str:
     """Return where the user's own settings are; the file need not exist."""
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(base, "relaunch", "config.toml")
+    return os.path.join(base_folder("XDG_CONFIG_HOME", ".config"), "relaunch", "config.toml")
+
+
+def base_folder(variable: str, below_home: str) -> str:
+    """Return a folder that a variable names, else that of the home.
+
+    By the specification a relative one is not valid: it would be among the files of a clone.
+    """
+    named = os.environ.get(variable, "")
+    return named if os.path.isabs(named) else os.path.join(os.path.expanduser("~"), below_home)
 
 
 def _in_settings() -> list[str]:
@@ -148,7 +156,7 @@ def state_folder() -> str:
     The home can be another user's: `su` and `sudo` can leave HOME as it was. Root then has its own.
     """
     own, home = os.geteuid(), os.path.expanduser("~")
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local/state")
+    state = base_folder("XDG_STATE_HOME", ".local/state")
     folder = os.path.join(state, "relaunch")
     places = (folder,) if own else (folder, state, home)
     if all(owner == own for _, owner in _owners(places, ())):

@@ -144,6 +144,16 @@ def test_a_project_cannot_allow_itself(cloned):
     assert ran(cloned) == 0
 
 
+def test_what_a_relative_variable_names_in_a_clone_is_not_my_own(cloned):
+    cloned.write("here/relaunch/config.toml", "[trust]\nask = 'never'\n")
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        cloned.env[name] = "here"
+    assert cloned.rl("--", "true").returncode == 2
+    assert ran(cloned) == 0
+    cloned.rl("trust")
+    assert os.listdir(cloned.project / "here/relaunch") == ["config.toml"]
+
+
 def test_always_asks_about_my_own_too(world: World):
     mine(world)
     world.write("relaunch.toml", RESET)

@@ -15,6 +15,7 @@ from relaunch.errors import JournalError
 from relaunch.journal.refs import state
 from relaunch.journal.store import id_order
 from relaunch.record import Record
+from relaunch.trust import base_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def index_path(journal: Journal) -> str:
     """Return where the index of a journal is kept."""
     from _blake2 import blake2b
 
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    cache = base_folder("XDG_CACHE_HOME", ".cache")
     digest = blake2b(os.fsencode(os.path.realpath(journal.home)), digest_size=8).hexdigest()
     return os.path.join(cache, "relaunch", f"{digest}.sqlite")
 

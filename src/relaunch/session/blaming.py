@@ -9,6 +9,7 @@ from relaunch.journal.store import read_json, write_json
 from relaunch.trial.blame.hits import from_json
 from relaunch.trial.blame.relevance import named, unexplained
 from relaunch.trial.redact import redact_all
+from relaunch.trust import base_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ _TAIL = 8000
 
 def cache_folder() -> str:
     """Return where what is compiled on this machine is kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "relaunch", "native")
+    return os.path.join(base_folder("XDG_CACHE_HOME", ".cache"), "relaunch", "native")
 
 
 def blamer(recipe: Recipe, folder: str, say: Callable[[str], object]) -> Companion:
