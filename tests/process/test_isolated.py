@@ -166,3 +166,19 @@ def test_no_tool_that_lies_in_the_folder_is_started(world: World, path: str):
         assert b"Traceback" not in err, err.decode()
         assert b"internal fault" not in err, err.decode()
         assert not sprung.exists(), (words, sprung.read_text())
+
+
+def test_no_part_of_a_tool_that_lies_in_the_folder_is_started_either(world: World):
+    needs("cc")
+    needs("strace")
+    sprung = world.root / "sprung"
+    for name in ("cat", "sleep", "strace", "cc", "gcc", "cc1", "as", "collect2", "ld"):
+        (world.project / name).write_text(f"#!/bin/sh\necho $0 $* >> {sprung}\nexit 1\n")
+        (world.project / name).chmod(0o755)
+    env = {"PATH": f".:{world.env['PATH']}"}
+    for words in (("blame", "--", "/bin/true"), ("blame", "--by", "strace", "--", "/bin/true")):
+        done = world.rl(*words, env=env)
+        assert done.returncode == 0, done.stderr
+        assert "it saw nothing" not in done.stderr
+    world.rl("doctor", env=env)
+    assert not sprung.exists(), sprung.read_text()

@@ -6,6 +6,7 @@ import os
 import select
 import time
 
+from relaunch.proc.capture import find_tool
 from relaunch.proc.prctl import become_subreaper, die_with_parent
 from relaunch.proc.tree import MARKER, leftovers, send
 
@@ -89,7 +90,8 @@ def _child_dies_with_parent() -> bool:
 def _marker_is_seen() -> bool:
     marker = f"rung.{os.getpid()}"
     try:
-        pid = os.posix_spawnp("sleep", ["sleep", "5"], {**os.environ, MARKER: marker})
+        sleep = find_tool("sleep", os.environ.get("PATH", os.defpath))
+        pid = os.posix_spawn(sleep, ["sleep", "5"], {**os.environ, MARKER: marker})
     except OSError:
         return False
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from relaunch.proc.capture import find_tool
 from relaunch.proc.companion import Companion
 from relaunch.proc.helper import Helper
 from relaunch.proc.status import tracer_of
@@ -39,7 +40,8 @@ class Strace(Companion):
         pid = os.read(socket, 20).decode()
         if pid:
             os.set_inheritable(socket, True)  # who waits for its end waits for strace
-            os.execvp("strace", ["strace", *self._words, "-p", pid])
+            strace = find_tool("strace", os.environ.get("PATH", os.defpath))
+            os.execv(strace, ["strace", *self._words, "-p", pid])
 
     def enter(self) -> None:
         """Wait until strace has us; any process of the same user may, where Yama asks."""

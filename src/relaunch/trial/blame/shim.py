@@ -7,7 +7,7 @@ import sys
 
 from relaunch.inside.protocol import BLAME
 from relaunch.inside.warm.where import make_cache
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, own_path
 from relaunch.proc.companion import Companion
 from relaunch.trial.blame.hits import PARENT, read_stack
 from relaunch.trial.blame.listener import Listener
@@ -124,8 +124,10 @@ def _build(source: str, path: str) -> str:
     """Compile it beside its place and move it there; return why that failed."""
     half = f"{path}.{os.getpid()}"
     said = ""
+    # A compiler looks for its parts on PATH too.
+    env = {**os.environ, "PATH": own_path(os.environ.get("PATH", os.defpath))}
     for compiler in _compilers():
-        done = capture([compiler, *_FLAGS, "-o", half, source, "-ldl", "-lpthread"])
+        done = capture([compiler, *_FLAGS, "-o", half, source, "-ldl", "-lpthread"], env=env)
         if done.code == 0:
             os.rename(half, path)
             return ""

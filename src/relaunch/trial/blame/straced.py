@@ -7,7 +7,7 @@ import re
 
 from relaunch.inside.protocol import BLAME
 from relaunch.look.files import command_of
-from relaunch.proc.capture import capture
+from relaunch.proc.capture import capture, find_tool
 from relaunch.proc.strace import Strace
 from relaunch.trial.blame.calls import FAILING, WRITES
 from relaunch.trial.blame.hits import RUN_OUT, SIGBUS, WANTED, Hit, free_space
@@ -63,7 +63,8 @@ def _words(output: str) -> list[str]:
 
 def useless() -> str:
     """Say why strace cannot serve; nothing when it saw a tiny child fail."""
-    done = capture([*_words("/dev/stdout"), "cat", _PROOF])
+    cat = find_tool("cat", os.environ.get("PATH", os.defpath))
+    done = capture([*_words("/dev/stdout"), cat, _PROOF])
     if done.code == 127:
         return "not installed"
     why = done.err.decode("utf-8", "replace").splitlines()
