@@ -1,8 +1,10 @@
 """What is known of an allocation from its environment alone."""
 
+import os
+
 import pytest
 
-from relaunch.errors import UsageError
+from relaunch.errors import PlaceError, UsageError
 from relaunch.recipe import Elsewhere
 from relaunch.trial.launch.slurm.ask import read_shares, read_state
 from relaunch.trial.launch.slurm.held import (
@@ -193,3 +195,17 @@ def test_where_the_components_and_tasks_of_a_job_run_is_read():
     assert (component.job, component.group, component.node_list) == ("7", 1, "n[2-3]")
     assert (task.job, task.task, task.node_list, task.word) == ("12", "5", "", "PENDING")
     assert read_shares("") == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_nothing_is_noted_in_a_folder_that_another_user_made(tmp_path, monkeypatch, is_link):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    theirs, mine = tmp_path / f"rl-seats-{os.getuid()}-7", tmp_path / "mine"
+    mine.mkdir()
+    theirs.symlink_to(mine) if is_link else theirs.mkdir()
+    os.lchown(theirs, 54321, 54321)
+    step = Step(Elsewhere(), {"SLURM_JOB_ID": "7", "SLURM_NNODES": "1"}, ["true"])
+    with pytest.raises(PlaceError, match="belongs to uid 54321"):
+        step.prepare()
+    assert os.listdir(theirs) == []

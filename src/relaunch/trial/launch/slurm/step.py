@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from relaunch.errors import UsageError
+from relaunch.errors import PlaceError, UsageError
 from relaunch.proc.tree import MARKER
 from relaunch.recipe import Elsewhere
 from relaunch.trial.launch.elsewhere import Launcher
 from relaunch.trial.launch.slurm import held as holding
 from relaunch.trial.launch.slurm.held import ASK_FOR_ONE, SEATS, Held, inside, node_names
 from relaunch.trial.launch.slurm.output import Output
+from relaunch.trust import foreign, whose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from relaunch.trial.launch.slurm.minded import Minded
     from relaunch.trial.launch.slurm.seats import Seat
 
+_MINE = "A-FOLDER-OF-YOURS"
 NAME = "rl-"
 """What the names of our steps begin with."""
 _GONE = (
@@ -279,8 +281,14 @@ class Step(Launcher):
 
 def _notes(held: Held) -> str:
     """Return where is noted what of ours runs in it."""
+    if held.folder:
+        return held.folder
     alone = f"rl-seats-{os.getuid()}-{held.job}"
-    return held.folder or os.path.join(os.environ.get("TMPDIR", "/tmp"), alone)
+    folder = os.path.join(os.environ.get("TMPDIR", "/tmp"), alone)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if foreign(folder):  # their links would lead what is noted elsewhere
+        raise PlaceError(f"{folder} belongs to {whose(folder)}", hint=f"export TMPDIR={_MINE}")
+    return folder
 
 
 def _is_cut(text: str) -> bool:
