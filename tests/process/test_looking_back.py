@@ -379,3 +379,16 @@ def test_a_trial_that_came_along_writes_and_removes_nothing_outside_of_what_rl_m
         assert "internal fault" not in done.stderr, done.stderr
     assert os.listdir(precious) == ["mine"]
     assert (precious / "mine").read_text() == "mine\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_code_is_not_given_back_into_a_folder_that_another_user_made_before(world: World):
+    world.write("train.py", "print(1)\n")
+    world.rl("--", "true")
+    to = world.root / "back"
+    line = 'mkdir "$0.new-$$" && chown 54321 "$0.new-$$" && exec "$@" -m relaunch back 1 --to "$0"'
+    done = world.start(["sh", "-c", line, str(to), sys.executable])
+    _, err = done.communicate(timeout=60)
+    assert done.returncode == 0, err
+    assert (to / "train.py").read_text() == "print(1)\n"
+    assert to.stat().st_uid == 0

@@ -177,13 +177,14 @@ def leftovers(journal: Journal, going: Iterable[str] = ()) -> list[str]:
 
 
 def _half_restored(journal: Journal) -> list[str]:
-    """Find the directories `PROJECT@N.new-PID` that a killed `rl back` left beside the project."""
+    """Find the directories `PROJECT@N.new-PID-WORD` that a killed `rl back` left there."""
     found = []
     projects = {_started_with(journal, trial_id, "project") for trial_id in journal.ids()}
     for project in sorted(filter(None, projects)):
         for path in _paths(os.path.dirname(project)):
             rest = path.removeprefix(project + "@")
-            trial_id, _, pid = rest.partition(".new-")
+            trial_id, _, made_by = rest.partition(".new-")
+            pid = made_by.partition("-")[0]
             if rest == path or id_order(trial_id) == (0, 0) or not pid.isdecimal():
                 continue
             plain = os.path.isdir(path) and not os.path.islink(path)

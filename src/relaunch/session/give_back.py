@@ -102,8 +102,11 @@ def _restore(home: Home, code: Code, target: str) -> tuple[str, ...]:
 
     from relaunch.journal.snapshot.restore import restore
 
-    fresh = f"{target}.new-{os.getpid()}"
+    # Nobody can have made it before us, as in /tmp: what is written would be theirs to change.
+    fresh = f"{target}.new-{os.getpid()}-{os.urandom(8).hex()}"
     try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.mkdir(fresh)
         missing = restore(home, code, fresh)
         if os.path.lexists(target):
             old = f"{target}.old-{os.getpid()}"

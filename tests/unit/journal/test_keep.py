@@ -181,7 +181,7 @@ def test_what_a_killed_back_left_is_swept_when_old_and_nothing_else_beside_the_p
     journal = Journal(str(tmp_path / "p" / ".relaunch"))
     journal.begin({"project": str(tmp_path / "p")})
     dead = _dead_pid()
-    swept = [f"p@1.2.new-{dead}", f"p@7.new-{dead}"]
+    swept = [f"p@1.2.new-{dead}-0a1b", f"p@7.new-{dead}"]
     others = [
         "p@7",
         f"p@7.new-{os.getpid()}",
