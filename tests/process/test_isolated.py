@@ -182,3 +182,17 @@ def test_no_part_of_a_tool_that_lies_in_the_folder_is_started_either(world: Worl
         assert "it saw nothing" not in done.stderr
     world.rl("doctor", env=env)
     assert not sprung.exists(), sprung.read_text()
+
+
+def test_no_part_of_the_shell_that_holds_an_allocation_is_started_from_the_folder(world: World):
+    sprung, here = world.root / "sprung", world.root / "tools"
+    here.mkdir()
+    (here / "salloc").write_text("#!/bin/sh\necho salloc: error: no nodes >&2\nexit 1\n")
+    (here / "salloc").chmod(0o755)
+    for name in ("tail", "cat", "sed", "tr", "sleep", "salloc", "sinfo", "squeue"):
+        (world.project / name).write_text(f"#!/bin/sh\necho $0 $* >> {sprung}\nexit 1\n")
+        (world.project / name).chmod(0o755)
+    done = world.rl("alloc", "--", "-N1", env={"PATH": f".:{here}:{world.env['PATH']}"})
+    assert done.returncode == 2, done.stderr
+    assert "no nodes" in done.stderr
+    assert not sprung.exists(), sprung.read_text()

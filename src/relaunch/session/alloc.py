@@ -9,6 +9,7 @@ import socket
 import time
 
 from relaunch.errors import PlaceError, UsageError
+from relaunch.proc.capture import own_path
 from relaunch.proc.detached import start_detached
 from relaunch.proc.tree import end_all, processes, send
 from relaunch.record import Record
@@ -139,8 +140,12 @@ def _command(asked: Asked, folder: str, while_pid: int) -> list[str]:
 
 
 def _environment(env: Mapping[str, str], *, keep_own: bool) -> dict[str, str]:
-    """Leave out what other jobs left, and variables that sbatch reads and salloc would not."""
+    """Leave out what other jobs left, and variables that sbatch reads and salloc would not.
+
+    The shell that holds it takes no tool from the current folder either.
+    """
     found = {n: v for n, v in scrubbed(env).items() if not n.startswith("SBATCH_")}
+    found["PATH"] = own_path(env.get("PATH", os.defpath))
     return found if keep_own else {n: v for n, v in found.items() if not n.startswith("SALLOC_")}
 
 
