@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from hashlib import sha1
 
 import pytest
 from tests.conftest import World
@@ -392,3 +394,26 @@ def test_code_is_not_given_back_into_a_folder_that_another_user_made_before(worl
     assert done.returncode == 0, err
     assert (to / "train.py").read_text() == "print(1)\n"
     assert to.stat().st_uid == 0
+
+
+def test_the_index_of_a_copy_that_came_along_removes_nothing_outside_of_the_copy(world: World):
+    precious = world.root / "precious/file"
+    precious.parent.mkdir()
+    precious.write_text("mine\n")
+    world.write("train.py", "print(1)\n")
+    world.commit()
+    world.rl("--frozen", "--", "true")
+    copy = world.journal / "frozen/1"
+    [index] = copy.glob("index-*")
+    found = index.read_bytes()
+    name = os.path.relpath(precious, copy / "tree").encode()
+    entry = struct.pack(">10I20sH", *[0] * 6, 0o100644, 0, 0, 0, found[52:72], len(name)) + name
+    entry += bytes(8 - len(entry) % 8)
+    [count] = struct.unpack(">I", found[8:12])
+    # Entries are sorted: one that begins with a dot is before `train.py`.
+    planted = found[:8] + struct.pack(">I", count + 1) + entry + found[12:-20]
+    index.write_bytes(planted + sha1(planted).digest())
+    world.write("train.py", "print(2)\n")
+    assert world.rl("--frozen", "--", "true").returncode == 0
+    assert precious.read_text() == "mine\n"
+    assert (copy / "tree/train.py").read_text() == "print(2)\n"

@@ -104,10 +104,11 @@ def _root_from_json(value: dict[str, Any]) -> Root:
         new=tuple(value.get("new", ())),
         deleted=tuple(value.get("deleted", ())),
         left_out=tuple(LeftOut(**out) for out in value.get("left_out", ())),
-        empty_dirs=tuple(filter(_is_inner, value.get("empty_dirs", ()))),
+        empty_dirs=tuple(filter(is_inner, value.get("empty_dirs", ()))),
         problem=value.get("problem", ""),
     )
 
 
-def _is_inner(path: str) -> bool:
+def is_inner(path: str) -> bool:
+    """Tell whether a relative path leads below the folder that it is relative to."""
     return not os.path.isabs(path) and os.pardir not in path.split(os.sep)

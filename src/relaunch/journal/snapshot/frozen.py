@@ -11,7 +11,7 @@ import os
 
 from relaunch.errors import JournalError, SnapshotError
 from relaunch.journal.home import Home, find_home
-from relaunch.journal.snapshot.code import EDITABLE, Code, Root
+from relaunch.journal.snapshot.code import EDITABLE, Code, Root, is_inner
 from relaunch.journal.snapshot.restore import (
     borrowed_by,
     check_way,
@@ -217,6 +217,8 @@ def _clean(home: Home, root: Root, place: str, index: str, keep: set[str]) -> No
     args = ("diff-index", "-z", "--name-status", "--no-renames", "--cached", root.tree)
     words = os.fsdecode(repo.must(place, *args, index=index, borrow=lean)).split("\0")
     for letter, name in zip(words[::2], words[1::2], strict=False):
+        if not is_inner(name):  # git takes what an index says, whoever wrote it
+            continue
         path = os.path.join(place, name)
         _forget_bytecode(path)
         if letter == "A":  # in the copy, and not in the new tree
