@@ -1,5 +1,6 @@
 """Bad input gets one clear line and the right exit code; nothing lost, no traceback of ours."""
 
+import json
 import sys
 
 import pytest
@@ -79,6 +80,22 @@ def test_a_corrupt_trial_spoils_neither_the_log_nor_the_next_attempt(world):
     ran = world.rl()
     assert ran.returncode == 0
     assert "rl #4" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("timeout_s", "soon"), ("resets", 3), ("code", {}), ("command", None)]
+)
+def test_a_field_of_another_kind_is_said_in_one_line(world, field, value):
+    world.rl("--", "true")
+    path = world.journal / "trials/1/start.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    for words in (["again", "1"], []):
+        done = world.rl(*words)
+        if field == "code" and not words:  # rl takes the code of today
+            assert done.returncode == 0, done.stderr
+            continue
+        one_line(done, 2, "#1", "was not recorded" if field == "code" else "does not hold")
+        assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
 def test_the_current_directory_is_gone(world):

@@ -7,7 +7,10 @@ import os
 import signal
 import sys
 
+import pytest
+
 from tests.bisecting import REPRO, add_commits, outside, steady
+from tests.depth import rounds
 from tests.supervising import wait_until
 
 PYTHON = sys.executable
@@ -228,3 +231,38 @@ def test_a_search_whose_outcome_a_power_cut_emptied_can_be_resumed_and_stops_no_
     assert world.rl("grow", "--resume").returncode == 0
     (row,) = searches(world)
     assert (row["state"], row["told"]) == ("done", first["told"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*GROW[:2], "--budget", "2", *GROW[2:]),
+        (*SWEEP[:1], "--budget", "2", *SWEEP[1:]),
+        ("repeat", "9", "--budget", "2", "--", "true"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_field_that_lost_its_name_is_no_fault_of_ours(world, words):
+    """What a turned bit makes of a name: one line says it, and nothing is run."""
+    assert world.rl(*words).returncode < 125
+    folder = world.journal / "searches/1"
+    start = json.loads((folder / "start.json").read_text())
+    probes = (folder / "probes.jsonl").read_text()
+    needed = {*start["request"]} - {"hang_s", "at", "slurm", "files"}  # these have a default
+    for name in [*sorted(needed)[:: rounds(4, 1)], "request"]:
+        text = json.dumps(start).replace(f'"{name}":', f'"{name}_":', 1)
+        (folder / "start.json").write_text(text)
+        said_in_one_line(world.rl(words[0], "--resume"), name)
+    (folder / "start.json").write_text(json.dumps(start))
+    for name in ("outcome", "seconds"):
+        (folder / "probes.jsonl").write_text(probes.replace(f'"{name}":', f'"{name}_":', 1))
+        done = world.rl(words[0], "--resume")
+        assert done.returncode < 125 and "internal fault" not in done.stderr, name
+    (folder / "probes.jsonl").write_text(probes)
+    assert world.rl(words[0], "--resume").returncode < 125
+
+
+def said_in_one_line(done, name):
+    assert done.returncode == 2, (name, done.stdout, done.stderr)
+    assert "search/1 does not hold what a search does" in done.stderr, name
+    assert len(done.stderr.splitlines()) == 1, (name, done.stderr)

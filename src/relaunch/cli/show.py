@@ -80,7 +80,7 @@ def main(args: Namespace) -> int:
     if args.json:
         draw.say_json("show", _as_json(trial, packages))
         return 0
-    try:
+    with trial.reading():
         lines = card(
             trial,
             packages=packages,
@@ -90,8 +90,6 @@ def main(args: Namespace) -> int:
             all_files=args.code,
             all_env=args.env,
         )
-    except look_back.MALFORMED:
-        raise look_back.malformed(trial) from None
     draw.say("\n".join(lines) + "\n")
     return 0
 

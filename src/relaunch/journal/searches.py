@@ -21,6 +21,7 @@ import time
 
 from relaunch.errors import JournalError
 from relaunch.journal.beside import is_of_another
+from relaunch.journal.malformed import Reading
 from relaunch.journal.store import cleaned, read_json, write_file, write_json
 from relaunch.jsontext import dumps, loads
 from relaunch.textfile import make_own_folder, read_text
@@ -28,7 +29,9 @@ from relaunch.textfile import make_own_folder, read_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from typing import Any, Self
+    from typing import Any, Self, TypeVar
+
+    _Run = TypeVar("_Run")
 
 PREFIX = "search/"
 """What a person calls one begins so: no trial can have such a name."""
@@ -60,6 +63,10 @@ class Search:
         """What a person calls it."""
         return f"{PREFIX}{self.number}"
 
+    def reading(self) -> Reading:
+        """Return what says in one line, as JournalError, that what it holds cannot be read."""
+        return Reading(self.id, "search", self.path)
+
     def note(self, probe: dict[str, Any]) -> None:
         """Remember one probe."""
         fd = os.open(os.path.join(self.path, "probes.jsonl"), _APPEND, 0o600)
@@ -85,6 +92,11 @@ class Search:
             if isinstance(value, dict):
                 found.append(value)
         return found
+
+    def runs(self, read: Callable[[dict[str, Any]], _Run]) -> list[_Run]:
+        """Read them all as what a verb makes of one; JournalError if they are no such thing."""
+        with self.reading():
+            return [read(probe) for probe in self.probes()]
 
     @property
     def count(self) -> int:

@@ -30,6 +30,7 @@ import time
 from relaunch.errors import JournalError
 from relaunch.inside.secret_shapes import mask_all, spans
 from relaunch.journal import to_disk
+from relaunch.journal.malformed import Reading
 from relaunch.journal.output import SEGMENT_BYTES, OutputWriter
 from relaunch.jsontext import dumps, loads
 from relaunch.record import Record
@@ -55,6 +56,10 @@ class Trial(Record):
     start: dict[str, Any]
     end: dict[str, Any] | None = None
     mark: dict[str, Any] = {}
+
+    def reading(self) -> Reading:
+        """Return what says in one line, as JournalError, that what it holds cannot be read."""
+        return Reading(f"#{self.id}", "trial", self.path)
 
     @property
     def running(self) -> bool:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def run_again(project: Project, trial: Trial, *, tell: Callable[[Event], object]) -> Outcome:
     """Run trial's recipe on trial's code; the user's tree is neither read nor touched."""
-    if "code" not in trial.start:
+    with trial.reading():
+        is_recorded = bool((trial.start.get("code") or {}).get("roots"))
+    if not is_recorded:
         raise JournalError(
             f"the code of #{trial.id} was not recorded, so it cannot be run again",
             hint=f"rl show {trial.id}",

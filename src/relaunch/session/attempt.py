@@ -197,7 +197,8 @@ class Attempt:
         from relaunch.session.take_code import take_code
 
         if self.again is not None:
-            self.code = from_json(self.again.start["code"])
+            with self.again.reading():
+                self.code = from_json(self.again.start["code"])
             return
         try:
             self.code = take_code(self.project, self.recipe, env, python)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from relaunch.journal.index import Query
     from relaunch.journal.store import Trial
 
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
-"""What reading a field of the wrong kind raises."""
 Summary = dict[str, "Any"]
 """A trial in a list, as `rl log --json` gives it; one with `problem` cannot be read."""
 
@@ -142,16 +140,9 @@ def readable(journal: Journal, trial_id: str) -> Trial:
     written = trial.start.get("format")
     if isinstance(written, int) and written > FORMAT:
         raise JournalError(f"#{trial_id} was written by a newer rl", hint="rl --version")
-    try:
+    with trial.reading():
         summary(trial)
-    except MALFORMED:
-        raise malformed(trial) from None
     return trial
-
-
-def malformed(trial: Trial) -> JournalError:
-    """Say that the files of a trial are JSON, but not what rl writes."""
-    return JournalError(f"#{trial.id} does not hold what a trial does", hint=f"ls {trial.path}")
 
 
 def trial_of(journal: Journal, ref: str) -> Trial:

@@ -12,6 +12,7 @@ from functools import partial
 
 from relaunch.errors import JournalError, RelaunchError
 from relaunch.journal import keep, keep_searches, searches
+from relaunch.journal.malformed import MALFORMED
 from relaunch.record import Record
 from relaunch.trial.place import checkout, kept_environments
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from relaunch.journal.home import Home
     from relaunch.journal.snapshot.code import Code
     from relaunch.journal.store import Journal
-
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
-"""What a file that is JSON but not ours makes us raise."""
 
 
 class Freed(Record):
@@ -155,13 +153,13 @@ def _pack(home: Home, journal: Journal) -> tuple[str, tuple[str, ...]]:
             code = read().get("code")
             if code:
                 codes[name] = from_json(code)
-        except (JournalError, *_MALFORMED):
+        except (JournalError, *MALFORMED):
             unread.append(name)
     try:
         done = collect(home, codes.values(), keep_all=bool(unread))
     except RelaunchError as error:
         return f"the code was not packed: {error.message}", ()
-    except (OSError, *_MALFORMED) as error:
+    except (OSError, *MALFORMED) as error:
         return f"the code was not packed: {error}", ()
     damaged = [
         name for name, code in codes.items() if any(r.tree in done.damaged for r in code.roots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relaunch.errors import RelaunchError
+from relaunch.journal.malformed import MALFORMED
 from relaunch.outcome import Outcome, Signature
 
 TYPE_CHECKING = False
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 LOOK_BACK = 8
 TELLING = frozenset({"exception", "logged", "tests"})
 """Failures that are known again under another command; `exit 1` is not."""
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
-"""What a trial file that is JSON but not ours makes us raise."""
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

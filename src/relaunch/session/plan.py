@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, UsageError
+from relaunch.journal.malformed import MALFORMED
 from relaunch.journal.store import before
 from relaunch.recipe import GpuFree, Limits, Recipe, SmallDisk
 from relaunch.session.facts import matches
@@ -201,7 +202,7 @@ def recipe_of(
             ranks=int(start.get("ranks", 0)),
             threads=bool(start.get("threads")),
         )
-    except (KeyError, TypeError) as error:
+    except MALFORMED as error:
         raise JournalError(
             f"trial #{trial.id} does not hold a whole recipe: {error}", hint=f"rl show {trial.id}"
         ) from None
@@ -310,7 +311,13 @@ def _limits_of(start: dict[str, Any]) -> Limits:
     given = dict(start.get("limits", {}))
     given["disks"] = tuple(SmallDisk(**one) for one in given.get("disks", ()))
     given["gpu_free"] = tuple(GpuFree(**one) for one in given.get("gpu_free", ()))
-    return Limits(timeout_s=start["timeout_s"], **given)
+    for name in ("hang_s", "memory_bytes"):
+        given[name] = _number(given.get(name))
+    return Limits(timeout_s=_number(start["timeout_s"]), **given)
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is None else value + 0  # of a text it raises TypeError
 
 
 def _probe_json(probe: Probe) -> dict[str, Any]:

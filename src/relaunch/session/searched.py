@@ -9,6 +9,7 @@ import os
 
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal import searches
+from relaunch.journal.malformed import MALFORMED
 from relaunch.journal.searches import PREFIX
 from relaunch.record import Record
 from relaunch.session.masks import REDACTED, mask_words
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 VERBS = {"releases": "bisect", "changes": "bisect"}
 """Kinds of searches that are not called like their verb."""
 _OPEN = ("interrupted", "stopped", "killed")
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 class Tried(Record):
@@ -86,7 +86,7 @@ def _summarise(home: str, number: int, newer: Iterable[str]) -> Summary:
         return summary(search, is_last=verb_of(search) not in newer)
     except JournalError as error:
         return {"id": f"{PREFIX}{number}", "problem": error.message}
-    except _MALFORMED:
+    except MALFORMED:
         return {"id": f"{PREFIX}{number}", "problem": "it does not hold what a search does"}
 
 
@@ -161,27 +161,18 @@ def search_of(home: str, ref: str) -> Search:
 
 def summary_of(home: str, search: Search) -> Summary:
     """Summarise one search, as a list has it; JournalError if its files are not what they were."""
-    try:
+    with search.reading():
         last = searches.newest(home, _kinds(verb_of(search)))
         return summary(search, is_last=last is not None and last.number == search.number)
-    except _MALFORMED:
-        raise _malformed(search) from None
 
 
 def _kinds(verb: str) -> tuple[str, ...]:
     return verb, *(kind for kind, one in VERBS.items() if one == verb)
 
 
-def _malformed(search: Search) -> JournalError:
-    return JournalError(f"{search.id} does not hold what a search does", hint=f"ls {search.path}")
-
-
 def tried(search: Search) -> list[Tried]:
     """Read the probes of a search, in the order in which they ended."""
-    try:
-        return [tried_of(search, probe) for probe in search.probes()]
-    except _MALFORMED:
-        raise _malformed(search) from None
+    return search.runs(lambda probe: tried_of(search, probe))
 
 
 def tried_of(search: Search, probe: Mapping[str, Any]) -> Tried:

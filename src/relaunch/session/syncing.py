@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from relaunch.journal.malformed import MALFORMED
 from relaunch.record import Record
-from relaunch.session.past import MALFORMED, is_sync, lineage, outcome_of
+from relaunch.session.past import is_sync, lineage, outcome_of
 from relaunch.trial.signature.match import akin
 
 TYPE_CHECKING = False

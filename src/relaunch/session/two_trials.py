@@ -84,10 +84,8 @@ class Difference(Record):
 
 def difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Difference:
     """Compare two trials."""
-    try:
+    with new.reading():
         return _difference(home, journal, old, new)
-    except look_back.MALFORMED:
-        raise look_back.malformed(new) from None
 
 
 def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Difference:

@@ -72,7 +72,8 @@ class Bisection:
             self.old = resolve(self.repo, request.good)
             self.new = resolve(self.repo, request.bad)
         else:
-            self.old, self.new = resume.start["old"], resume.start["new"]
+            with resume.reading():
+                self.old, self.new = resume.start["old"], resume.start["new"]
         names = (request.good, request.bad)
         self.line = first_parents(self.repo, self.old, self.new, called=names)
         self.commits: dict[str, Commit] = {one.id: one for one in self.line.commits}

@@ -22,7 +22,7 @@ from relaunch.session.sitting import Sitting, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Self
 
     from _typeshed import HasFileno
@@ -94,20 +94,24 @@ class Driver:
         self._launcher: Launcher | None = None
         self._describe = describe
         self.tell = tell
-        for probe in book.probes():
-            self.forked += probe.get("forked", False)
-            if probe.get("instead"):
-                self.seen.set_aside(probe["commit"])
-            if probe.get("dropped"):
-                self._may_fork = self._may_fork and not probe.get("forked")
-            else:
-                self.seen.add(probe["commit"], seen_in(probe))
-            if probe.get("outgrown"):
-                self.outgrown.add(probe["commit"])
-            self.runs += probe["runs"]
-            self.search_runs += probe.get("searching", False)
-            self.builds += bool(probe.get("build_s"))
+        with book.reading():
+            for probe in book.probes():
+                self._remember(probe)
         self._before = self.runs
+
+    def _remember(self, probe: Mapping[str, Any]) -> None:
+        self.forked += probe.get("forked", False)
+        if probe.get("instead"):
+            self.seen.set_aside(probe["commit"])
+        if probe.get("dropped"):
+            self._may_fork = self._may_fork and not probe.get("forked")
+        else:
+            self.seen.add(probe["commit"], seen_in(probe))
+        if probe.get("outgrown"):
+            self.outgrown.add(probe["commit"])
+        self.runs += probe["runs"]
+        self.search_runs += probe.get("searching", False)
+        self.builds += bool(probe.get("build_s"))
 
     @property
     def launcher(self) -> Launcher:

@@ -74,9 +74,10 @@ class Probing:
         env = {**os.environ, **recipe.env}
         python = interpreter(recipe.argv, env, recipe.cwd) if self._request.repair else None
         ladder = Ladder(os.path.join(self._journal, "environments"), python, env, _INSTALL_S)
-        for probe in self._book.probes():
-            if probe.get("rung") and probe.get("helped", True):
-                ladder.learn(probe["needs"], probe["rung"], probe.get("extra", ()))
+        with self._book.reading():
+            for probe in self._book.probes():
+                if probe.get("rung") and probe.get("helped", True):
+                    ladder.learn(probe["needs"], probe["rung"], probe.get("extra", ()))
         return ladder
 
     def allow_other_pythons(self) -> None:

@@ -138,7 +138,8 @@ class ReleaseSearch:
             listed = releases_of(self.package, python.executable)
             self.versions = between(listed, oldest, newest, self.package)
         else:
-            self.versions = [*resume.start["versions"]]
+            with resume.reading():
+                self.versions = [*resume.start["versions"]]
         self.book = take_up(project, lambda: self._start(wanted), resume)
         parent = os.path.join(project.home.journal, "environments")
         self._ladder = Ladder(parent, python, env, _INSTALL_S)

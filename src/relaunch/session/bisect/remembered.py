@@ -115,7 +115,8 @@ def newest(project: Project) -> searches.Search:
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last search, and what was asked for."""
     search = newest(project)
-    said = search.start["request"]
-    plain = {name: said[name] for name in (*_PLAIN, *_SWITCHES) if name in said}
-    recipe = recipe_of(said, project.home.project)
-    return search, Request(recipe=recipe, files=tuple(said["files"]), **plain)
+    with search.reading():
+        said = search.start["request"]
+        plain = {name: said[name] for name in (*_PLAIN, *_SWITCHES) if name in said}
+        recipe = recipe_of(said, project.home.project)
+        return search, Request(recipe=recipe, files=tuple(said["files"]), **plain)

@@ -39,15 +39,14 @@ class Growing:
         searches.sweep(home.journal, KIND, SCRATCH)
         start = {"kind": KIND, "request": request_json(request, home.project)}
         self.book = take_up(project, lambda: start, resume)
-        self.known = [
-            Probe(
+        self.known = self.book.runs(
+            lambda one: Probe(
                 at=one["at"],
                 outcome=outcome_of(one["outcome"]),
                 peak_bytes=one["peak_bytes"],
                 folder=one["folder"],
             )
-            for one in self.book.probes()
-        ]
+        )
         self._before = len(self.known)
         self._started = 0
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)

@@ -52,11 +52,12 @@ def newest(project: Project) -> searches.Search:
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last search, and what was asked for."""
     search = newest(project)
-    said = search.start["request"]
-    return search, Request(
-        recipe=recipe_of(said, project.home.project),
-        dimensions=tuple(Dimension(**one) for one in said["dimensions"]),
-        fixed=said["fixed"],
-        scale=Scale(said["scale"]) if said["scale"] else None,
-        **{name: said[name] for name in _PLAIN},
-    )
+    with search.reading():
+        said = search.start["request"]
+        return search, Request(
+            recipe=recipe_of(said, project.home.project),
+            dimensions=tuple(Dimension(**one) for one in said["dimensions"]),
+            fixed=said["fixed"],
+            scale=Scale(said["scale"]) if said["scale"] else None,
+            **{name: said[name] for name in _PLAIN},
+        )

@@ -63,7 +63,7 @@ class Racing:
         searches.sweep(home.journal, KIND, SCRATCH)
         start = {"kind": KIND, "request": request_json(request, home.project)}
         self.book = take_up(project, lambda: start, resume)
-        self.known = {run.seed: run for run in map(run_of, self.book.probes())}
+        self.known = {run.seed: run for run in self.book.runs(run_of)}
         self._before = len(self.known)
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self._interrupts = Interrupts()

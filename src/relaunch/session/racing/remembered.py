@@ -38,12 +38,13 @@ def newest(project: Project) -> searches.Search:
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last race, and what was asked for."""
     search = newest(project)
-    said = search.start["request"]
-    return search, Request(
-        recipe=recipe_of(said, project.home.project),
-        roots=tuple(said["roots"]),
-        **{name: said[name] for name in _PLAIN},
-    )
+    with search.reading():
+        said = search.start["request"]
+        return search, Request(
+            recipe=recipe_of(said, project.home.project),
+            roots=tuple(said["roots"]),
+            **{name: said[name] for name in _PLAIN},
+        )
 
 
 def run_json(run: Run) -> dict[str, Any]:

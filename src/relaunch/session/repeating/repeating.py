@@ -63,7 +63,7 @@ class Repeating:
         searches.sweep(home.journal, KIND, SCRATCH)
         start = {"kind": KIND, "request": request_json(request, home.project)}
         self.book = take_up(project, lambda: start, resume)
-        self.runs = [run_of(one) for one in self.book.probes()]
+        self.runs = self.book.runs(run_of)
         self._before = len(self.runs)
         self._started = 0
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)

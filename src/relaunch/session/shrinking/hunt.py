@@ -328,18 +328,19 @@ class Hunt:
 
     def remember(self, book: Search) -> None:
         """Read it back; UsageError where the inputs are others by now."""
-        kept = book.start["hunted"]
-        for name, key in kept["inputs"].items():
-            if name not in self._original or self._original[name].key.hex() != key:
-                raise UsageError(
-                    f"`{name}` is another one since {book.id}", hint=f"rl show {book.id}"
-                )
-        self.hunted = Signature(kind=kept["kind"], title=kept["title"], key=tuple(kept["key"]))
-        self.seconds, self.trial = float(kept["seconds"]), str(kept["trial"])
-        self._failed = "before"
-        if measured := book.kept(_RATE):
-            self.rate = (int(measured["fails"]), int(measured["runs"]))
-            self.tries = int(measured["tries"])
+        with book.reading():
+            kept = book.start["hunted"]
+            for name, key in kept["inputs"].items():
+                if name not in self._original or self._original[name].key.hex() != key:
+                    raise UsageError(
+                        f"`{name}` is another one since {book.id}", hint=f"rl show {book.id}"
+                    )
+            self.hunted = Signature(kind=kept["kind"], title=kept["title"], key=tuple(kept["key"]))
+            self.seconds, self.trial = float(kept["seconds"]), str(kept["trial"])
+            self._failed = "before"
+            if measured := book.kept(_RATE):
+                self.rate = (int(measured["fails"]), int(measured["runs"]))
+                self.tries = int(measured["tries"])
 
 
 def _share(fails: int, runs: int) -> float:

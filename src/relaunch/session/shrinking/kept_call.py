@@ -165,19 +165,21 @@ def known_call(
 ) -> KeptCall:
     """Return the call of a search that goes on."""
     trial, found = loadable(project, request.trial)
-    kept = book.start["hunted"]
-    capture = next((one for one in found if one.name == kept["capture"]), None)
+    with book.reading():
+        kept = book.start["hunted"]
+        named, choice, seconds = kept["capture"], Choice(**kept["choice"]), float(kept["call_s"])
+    capture = next((one for one in found if one.name == named), None)
     if capture is None:
         raise UsageError(f"the call of #{trial.id} is no longer kept", hint=f"rl again {trial.id}")
     replaying = Replaying(trial, env, roots, Wish(trial=trial.id), lambda _: None)
     return KeptCall(
         trial=trial,
         capture=capture,
-        choice=Choice(**kept["choice"]),
+        choice=choice,
         env=env,
         roots=roots,
         moved=replaying.replays_of(capture).moved,
-        seconds=float(kept["call_s"]),
+        seconds=seconds,
     )
 
 

@@ -43,9 +43,10 @@ def newest(project: Project) -> searches.Search:
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last search, and what was asked for."""
     search = newest(project)
-    said = search.start["request"]
-    recipe = recipe_of(said, project.home.project)
-    recipe = recipe.but(exit_code=said["exit_code"], config_set=said.get("set", ""))
-    values = {name: said[name] for name in _PLAIN if name in said}
-    values.update((name, tuple(said[name])) for name in _LISTS)
-    return search, Request(recipe=recipe, env=said["variables"], **values)
+    with search.reading():
+        said = search.start["request"]
+        recipe = recipe_of(said, project.home.project)
+        recipe = recipe.but(exit_code=said["exit_code"], config_set=said.get("set", ""))
+        values = {name: said[name] for name in _PLAIN if name in said}
+        values.update((name, tuple(said[name])) for name in _LISTS)
+        return search, Request(recipe=recipe, env=said["variables"], **values)

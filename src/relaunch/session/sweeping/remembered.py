@@ -45,20 +45,20 @@ def newest(project: Project) -> searches.Search:
 def last_search(project: Project) -> tuple[searches.Search, Request]:
     """Return the last sweep, and what was asked for."""
     search = newest(project)
-    said = search.start["request"]
-    request = Request(
-        argv=words_again(said["command"]),
-        cwd=os.path.normpath(os.path.join(project.home.project, said["cwd"])),
-        factors=tuple(
-            Factor(name=name, kind=Kind(kind), values=words_again(values))
-            for name, kind, values in said["factors"]
-        ),
-        paired=tuple(tuple(group) for group in said["paired"]),
-        elsewhere=elsewhere_of(said),
-        hang_s=said.get("hang_s"),
-        **{name: said[name] for name in _PLAIN},
-    )
-    return search, request
+    with search.reading():
+        said = search.start["request"]
+        return search, Request(
+            argv=words_again(said["command"]),
+            cwd=os.path.normpath(os.path.join(project.home.project, said["cwd"])),
+            factors=tuple(
+                Factor(name=name, kind=Kind(kind), values=words_again(values))
+                for name, kind, values in said["factors"]
+            ),
+            paired=tuple(tuple(group) for group in said["paired"]),
+            elsewhere=elsewhere_of(said),
+            hang_s=said.get("hang_s"),
+            **{name: said[name] for name in _PLAIN},
+        )
 
 
 def run_json(run: Run) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relaunch.errors import RelaunchError
-from relaunch.session.past import MALFORMED
+from relaunch.journal.malformed import MALFORMED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ class Sweep:
         self.base, self.jobs, self._notes = self._how()
         self._check_program()
         self.book = take_up(project, self._start, resume, self._secrets())
-        self.runs: list[Run] = [run_of(probe) for probe in self.book.probes()]
+        self.runs: list[Run] = self.book.runs(run_of)
         self.sitting = Sitting(most_runs=request.most_runs, most_s=request.most_s)
         self._total = self._started = 0
         self._before = len(self.runs)
