@@ -101,6 +101,8 @@ class World:
             "GIT_COMMITTER_NAME": "A Person",
             "GIT_COMMITTER_EMAIL": "person@example.org",
             "PYTHONDONTWRITEBYTECODE": "1",
+            # What tests of a project are started with takes as long as pytest itself.
+            "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:xdist",
             "LC_ALL": "C.UTF-8",
             "TERM": "xterm-256color",
         }

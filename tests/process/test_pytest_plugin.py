@@ -51,6 +51,7 @@ class Shop:
 
     def __init__(self, world: World, python: str = sys.executable) -> None:
         self.world = world
+        world.env["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"  # workers are asked for here
         real = os.path.realpath(python)
         version = re.search(r"python3\.\d+", subprocess.run(
             [python, "-c", "import os; print(os.__file__)"], capture_output=True, text=True,
