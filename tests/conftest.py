@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.again import Again
 from tests.depth import load_profile
+from tests.turns import Turns
 
 load_profile()
 
@@ -26,6 +27,9 @@ LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "900"))
 
 def pytest_configure(config: pytest.Config) -> None:
     """Heed signals: a shell's background job ignores them, and so would all that tests start."""
+    marker = "takes_turns: it takes so long that each commit runs a third of these"
+    config.addinivalue_line("markers", marker)
+    config.pluginmanager.register(Turns())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Again(config))
     for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):

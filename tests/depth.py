@@ -7,12 +7,23 @@ try others each time.
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 IS_DEEP = os.environ.get("RELAUNCH_DEEP") == "1"
+takes_turns = pytest.mark.takes_turns
+"""For a test that takes seconds of processor time: see `tests.turns`."""
+
+
+def turn(number: int) -> int:
+    """Return which of so many it is the turn of, by the commit."""
+    asked = ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"]
+    commit = subprocess.run(asked, capture_output=True, text=True).stdout
+    return int(commit[:8] or "0", 16) % number
 
 
 def rounds(few: int, many: int) -> int:

@@ -10,7 +10,7 @@ import sys
 from typing import NoReturn
 
 import pytest
-from tests.depth import IS_DEEP
+from tests.depth import IS_DEEP, turn
 
 
 def needs(program: str) -> None:
@@ -68,11 +68,7 @@ INSTALLED[OWN] = sys.executable
 
 def in_turn(versions: list[str]) -> list[str]:
     """Return all of them in `make soak`; on a push the one whose turn it is, by the commit."""
-    if IS_DEEP or not versions:
-        return versions
-    asked = ["git", "-C", os.path.dirname(__file__), "rev-parse", "HEAD"]
-    commit = subprocess.run(asked, capture_output=True, text=True).stdout
-    return [versions[int(commit[:8] or "0", 16) % len(versions)]]
+    return versions if IS_DEEP or not versions else [versions[turn(len(versions))]]
 
 
 PYTHONS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
+from tests.depth import takes_turns
 from tests.needs import every_python, missing
 
 from relaunch.inside.probe import lines
@@ -47,6 +48,7 @@ def _probes(library: str) -> list[Probe]:
     return found
 
 
+@takes_turns
 @every_python
 def test_the_library_passes_its_tests_with_every_line_probed(python, tmp_path):
     probes = _probes(_library(python))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from tests.depth import takes_turns
 from tests.racing import NAMES, path_of, raced
 
 RL = (sys.executable, "-m", "relaunch")
@@ -22,6 +23,7 @@ def test_there_are_enough_of_them():
     assert len(NAMES) >= 6
 
 
+@takes_turns
 @pytest.mark.parametrize("name", NAMES)
 def test_a_race_is_found_soon_and_its_seed_shows_it_every_time(world, name):
     found = race(world, name, "-n", "200")
@@ -34,6 +36,7 @@ def test_a_race_is_found_soon_and_its_seed_shows_it_every_time(world, name):
     assert again["failing"]["title"] == failing["title"]
 
 
+@takes_turns
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_that_is_corrected_never_fails(world, name):
     found = race(world, f"{name}_fixed", "-n", str(FEW))

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 from tests.quality.capture.capturing import ENV, SOURCE, own_hosts
 
@@ -55,6 +56,7 @@ def test_kinds_of_the_standard_library(tmp_path):
     assert {name for name, one in found.items() if "value: " in "".join(one[2])} == GONE
 
 
+@takes_turns
 def test_arrays_tensors_and_modules(tmp_path):
     found = tried(python_with_torch(), "arrays", tmp_path)
     assert len(found) >= 30

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import OWN, PYTHONS, python_with_torch
 from tests.quality.capture.capturing import (
     Failed,
@@ -56,6 +57,7 @@ def test_they_do_so_on_the_other_pythons(tmp_path, version):
     assert exact == len(rows), "\n".join(rows)
 
 
+@takes_turns
 def test_programs_with_torch_replay_the_same(tmp_path):
     python = python_with_torch()
     failed = [

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -32,6 +33,7 @@ def look(world, *words, timeout=300):
     return done, done.stdout[:start], {one["line"]: one for one in files[0]["lines"]}
 
 
+@takes_turns
 def test_names_hold_in_a_run_in_which_every_size_is_another(models):
     python = python_with_torch()
     plain = models.shell(f"{python} train.py {ALIKE}")

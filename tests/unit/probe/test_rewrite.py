@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any
 
 import pytest
+from tests.depth import takes_turns
 
 from relaunch.inside.probe import bytecode, lines, memory, rewrite
 
@@ -112,6 +113,7 @@ def codes(code: CodeType) -> list[CodeType]:
     return [code, *inner]
 
 
+@takes_turns
 @pytest.mark.parametrize("file", FILES)
 def test_every_line_of_a_file_can_be_probed_and_its_functions_stay_themselves(file):
     path = os.path.join(STANDARD, file)

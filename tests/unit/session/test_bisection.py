@@ -11,6 +11,7 @@ from math import ceil, log2
 from pathlib import Path
 
 import pytest
+from tests.depth import takes_turns
 from tests.histories import History, own_settings
 
 from relaunch.outcome import Outcome, Signature
@@ -259,6 +260,7 @@ class Straight(Random):
         return [at - 1]
 
 
+@takes_turns
 @pytest.mark.parametrize("seed", range(60))
 def test_breakage_after_it_was_mended_is_never_taken_for_what_was_mended(
     here: Path, seed: int

@@ -9,7 +9,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.depth import examples, rounds
+from tests.depth import examples, rounds, takes_turns
 
 from relaunch.trial.signature.marker import looks_failing
 from relaunch.trial.signature.python import raised_in
@@ -251,6 +251,7 @@ PATHOLOGICAL = [
 ]
 
 
+@takes_turns
 @pytest.mark.parametrize("piece", [*PATHOLOGICAL, "│", "(a", "[rank0]:", "0x", "\t\n"])
 def test_output_without_an_end_is_read_in_reasonable_time(piece):
     line = piece * (3000 // len(piece))

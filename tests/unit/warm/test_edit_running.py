@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.depth import takes_turns
 from tests.unit.warm.editor import spec_of
 
 from relaunch.inside.warm import morph
@@ -304,6 +305,7 @@ def _run(argv: list[str], cwd: Path) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@takes_turns
 @pytest.mark.parametrize("name", CASES)
 def test_at_every_stop(name: str, tmp_path: Path) -> None:
     old, new = CASES[name]

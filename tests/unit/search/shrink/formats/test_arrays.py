@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.depth import examples
+from tests.depth import examples, takes_turns
 from tests.needs import python_with_torch
 from tests.unit.search.shrink.formats.searched import shrink
 
@@ -220,6 +220,7 @@ for path in sys.stdin.read().split():
 """
 
 
+@takes_turns
 def test_files_of_torch_lose_tensors_and_rows_and_can_be_loaded(tmp_path: Path) -> None:
     python = python_with_torch()
     path = tmp_path / "model.pt"
