@@ -19,6 +19,7 @@ from tests.bisecting import (
     steady,
     user_state,
 )
+from tests.depth import takes_turns
 from tests.supervising import wait_until
 
 from relaunch.inside.protocol import EXECUTED
@@ -131,6 +132,7 @@ def test_where_breakage_hides_it_all_that_may_be_it_are_named(world):
     assert "--budget" not in done.stdout  # each was run
 
 
+@takes_turns
 def test_a_range_that_is_given_up_is_searched_to_its_end_for_who_gives_it_a_budget(world):
     def program(number):
         told = number in (0, 102, 103, 150)
@@ -168,6 +170,7 @@ def test_the_package_of_the_revision_is_loaded_not_the_installed_one(world):
     assert found(world, ids, command=[PYTHON, script])["commit"] == ids[5]
 
 
+@takes_turns
 def test_inside_a_merge_the_commit_itself_is_named(world):
     ids = add_commits(world, steady(99), 6)
     world.git("checkout", "-q", "-b", "side", ids[3])

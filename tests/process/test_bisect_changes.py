@@ -14,6 +14,7 @@ import zipfile
 import pytest
 from tests.building import Package, install_from_wheels, package
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.supervising import wait_until
 
 PYTHON = sys.executable
@@ -116,6 +117,7 @@ def test_an_interrupted_search_among_variables_goes_on_and_repeats_nothing(world
     assert "not what search/1 began with" in refused.stderr
 
 
+@takes_turns
 def test_the_package_that_broke_it_is_named(world: World) -> None:
     names = [f"part{number}" for number in range(6)]
     broken = random.Random(3).choice(names)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from tests.bisecting import add_commits, bisect, processes_with, steady
+from tests.depth import takes_turns
 from tests.forking import environment
 from tests.supervising import wait_until
 
@@ -66,6 +67,7 @@ def test_one_line_says_so(world):
     assert "imported modules" not in done.stderr
 
 
+@takes_turns
 @pytest.mark.parametrize("culprit", [3, 17])
 def test_tests_are_forked_too(world, culprit):
     python = environment(world, slow=SLOW)

@@ -10,6 +10,7 @@ import sys
 import pytest
 from tests.bisecting import REPRO, add_commits, bisect, outside
 from tests.building import Package
+from tests.depth import takes_turns
 from tests.needs import INSTALLED, missing
 
 NEWER = next((path for version, path in INSTALLED.items() if version != "3.11"), "")
@@ -170,6 +171,7 @@ def test_ends_that_fail_alike_are_refused_although_a_python_helps_one(both):
     assert "both ends fail alike: " in done.stderr
 
 
+@takes_turns
 def test_what_a_test_imports_besides_is_there_too(both):
     """What the command's Python has and the revision does not state is added."""
     package = Package(both.root / "packages", "sample")

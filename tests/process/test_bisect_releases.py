@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from tests.building import install_from_wheels, package
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import missing
 
 ATTRS = """\
@@ -47,6 +48,7 @@ def registry(world: World) -> World:
     return world
 
 
+@takes_turns
 @pytest.mark.parametrize("package", CASES)
 def test_the_first_release_that_fails_is_found(registry: World, package: str) -> None:
     text, wanted, before, release = CASES[package]
@@ -95,6 +97,7 @@ def code(world: World, *, works: bool, tag: str = "") -> str:
     return commit
 
 
+@takes_turns
 def test_an_open_range_of_releases_goes_up_to_the_last(world: World) -> None:
     done = world.rl(*releases(world))
     assert done.returncode == 0, done.stderr
@@ -102,6 +105,7 @@ def test_an_open_range_of_releases_goes_up_to_the_last(world: World) -> None:
     assert "3 releases, 1.0 to 1.3" in done.stderr
 
 
+@takes_turns
 def test_the_commit_between_two_releases_is_named(world: World) -> None:
     words = releases(world)
     code(world, works=True, tag="v1.1")
@@ -129,6 +133,7 @@ def alike(world: World) -> str:
     return "it passes at both ends (v1.1 and v1.2)"
 
 
+@takes_turns
 @pytest.mark.parametrize("tagged", [apart, alike])
 def test_a_release_is_told_also_where_its_commits_cannot_be_searched(
     world: World, tagged: Callable[[World], str]

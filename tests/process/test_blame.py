@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.blaming import PROGRAMS, SEMAPHORE, TORCH, lines_to_blame
 from tests.conftest import World, mounted
+from tests.depth import takes_turns
 from tests.needs import needs, python_with_torch
 from tests.people import UID
 
@@ -164,6 +165,7 @@ def test_a_semaphore_for_which_shared_memory_is_full(by: str, world: World, comp
     assert str(mine[0]["path"]).startswith("/dev/shm/")
 
 
+@takes_turns
 @pytest.mark.parametrize("by", ["shim", "tracer"])
 def test_torch_save_on_a_full_disk(by: str, world: World, full: Path, compiled: Path):
     world.write("program.py", TORCH)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.checkouting import by_archive, by_git, everything, files_of, pointer_to, random_history
+from tests.depth import takes_turns
 from tests.snapshots import Project, counting, facts
 
 from relaunch.errors import PlaceError
@@ -44,6 +45,7 @@ def tree(checkout: Checkout) -> Path:
 # --- exactly the files of a commit ----------------------------------------------------------------
 
 
+@takes_turns
 @pytest.mark.parametrize("seed", range(4))
 def test_a_random_history_is_checked_out_byte_by_byte(tmp_path: Path, seed: int):
     project = Project(tmp_path / "project")

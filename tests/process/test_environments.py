@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.building import Package
+from tests.depth import takes_turns
 from tests.needs import INSTALLED, missing, needs
 from tests.power import disk
 
@@ -147,6 +148,7 @@ def test_variables_that_lead_installers_astray_are_kept_from_them(by_each, tmp_p
     assert imports(made, "sample") == "imported"
 
 
+@takes_turns
 def test_a_python_without_pip_gets_environments_that_have_one(env, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)

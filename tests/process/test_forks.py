@@ -6,6 +6,7 @@ import re
 import sys
 
 import pytest
+from tests.depth import takes_turns
 from tests.forking import LEARNING, both, environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are for Linux")
@@ -73,6 +74,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@takes_turns
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_script_does_the_same(world, name):
     python = environment(world, lib=LIBRARY)
@@ -144,6 +146,7 @@ TESTS = {
 }
 
 
+@takes_turns
 @pytest.mark.parametrize("name", TESTS)
 @pytest.mark.parametrize("how", ["module", "script"])
 def test_pytest_shows_the_same(world, name, how):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 import relaunch
@@ -215,6 +216,7 @@ def test_secrets_do_not_stay_in_the_log(world: World):
     assert "sesame" not in (trial / "log.txt").read_text()
 
 
+@takes_turns
 def test_torch_distributed_ranks_are_named_however_torch_was_told(world: World):
     python = python_with_torch()
     world.env["PYTHONPATH"] = str(Path(relaunch.__path__[0]).parent)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 from tests.people import person, plain, root
 from tests.shells import Terminal
@@ -421,6 +422,7 @@ os.wait()
     assert "Reached 1.2 GB at many.py:4 grow <- many.py:7 work" in done.stderr, done.stderr
 
 
+@takes_turns
 @pytest.mark.parametrize("without", ["", "cgroup", "cgroup,py-spy"])
 def test_the_workers_of_a_data_loader_are_stopped_and_named(world, without):
     """Both grow; between two rows, a worker runs code of the loader alone."""

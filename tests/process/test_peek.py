@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import assert_type
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import every_python, python_with_torch
 
 from relaunch import peek
@@ -411,6 +412,7 @@ print(grow(6000) - first)
     assert int(place.out) < 20_000
 
 
+@takes_turns
 def test_torch_compile_leaves_it_alone_and_goes_on_around_it(place):
     place.write(
         "prog.py",

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import PYTHONS, every_python
 
 from relaunch.inside.probe import lines
@@ -132,6 +133,7 @@ def _ask(folder, file) -> tuple[str, int]:
     return write_asked(str(folder), found), len(found)
 
 
+@takes_turns
 @every_python
 @pytest.mark.parametrize("core", ["ctrace", "pytrace", "sysmon"])
 def test_coverage_and_pytest_report_the_same_with_every_line_probed(python, core, tmp_path):

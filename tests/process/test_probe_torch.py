@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 NET = """\
@@ -43,6 +44,7 @@ def values(done):
     return sorted(line.partition(" ")[2] for line in done.stderr.splitlines() if "=" in line)
 
 
+@takes_turns
 def test_a_tensor_is_shown_in_compiled_functions_too(world):
     python = python_with_torch()
     world.write("net.py", NET)
@@ -53,6 +55,7 @@ def test_a_tensor_is_shown_in_compiled_functions_too(world):
     assert "rl: net.py:8 hit 3 times" in done.stderr
 
 
+@takes_turns
 def test_what_a_full_graph_cannot_hold_is_said(world):
     python = python_with_torch()
     world.write("net.py", NET)

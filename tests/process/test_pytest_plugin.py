@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import every_python
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -225,6 +226,7 @@ INSTALLS = {
 }
 
 
+@takes_turns
 @pytest.mark.parametrize("install", INSTALLS.values(), ids=INSTALLS.keys())
 @pytest.mark.parametrize(("folder", "name"), LAYOUTS.values(), ids=LAYOUTS.keys())
 def test_tests_import_the_checkout_whatever_is_installed(shop, folder, name, install):

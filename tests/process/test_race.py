@@ -9,6 +9,7 @@ import signal
 import sys
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import every_python
 from tests.racing import path_of
 from tests.supervising import wait_until
@@ -169,6 +170,7 @@ def test_values_of_secrets_are_not_shown(world):
     assert "very-secret-0123" not in done.stdout
 
 
+@takes_turns
 def test_a_race_in_a_test_is_found_through_pytest(world):
     world.write(
         "tests/test_counter.py",

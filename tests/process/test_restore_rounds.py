@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.depth import takes_turns
 from tests.snapshots import Project, facts
 
 from relaunch.journal.snapshot.afterwards import changed_since
@@ -305,6 +306,7 @@ def parents(name: str) -> list[str]:
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]
 
 
+@takes_turns
 @pytest.mark.parametrize(
     ("seed", "kind"),
     [(n, kind) for n, kind in enumerate(["git"] * 6 + ["plain"] * 2 + ["sha256", "module"])],

@@ -10,6 +10,7 @@ import tempfile
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 import relaunch
@@ -250,6 +251,7 @@ else:
     ]  # fmt: skip
 
 
+@takes_turns
 def test_ranks_of_torchrun_are_joined(world: World):
     python = python_with_torch()
     world.env["PYTHONPATH"] = os.path.dirname(relaunch.__path__[0])
@@ -304,6 +306,7 @@ def test_a_real_leak_is_found_in_the_section_that_has_it(world: World):
     assert leak["inside"] is True
 
 
+@takes_turns
 @pytest.mark.parametrize(
     "steady",
     [

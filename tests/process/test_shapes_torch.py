@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 MODEL = """\
@@ -77,6 +78,7 @@ def torch_python(world):
     return python
 
 
+@takes_turns
 def test_torch_compiles_traces_and_exports_the_same(world, torch_python):
     plain = world.shell(f"{torch_python} traced.py")
     assert plain.returncode == 0, plain.stderr
@@ -91,6 +93,7 @@ def test_torch_compiles_traces_and_exports_the_same(world, torch_python):
     )
 
 
+@takes_turns
 def test_what_is_only_compiled_is_told(world, torch_python):
     world.write("only.py", "import torch\nfrom model import helper\n"
                 "print(torch.compile(helper, backend='eager')(torch.ones(3)))\n")  # fmt: skip

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -352,6 +353,7 @@ def said(name: str) -> list[str]:
     return run()[name].splitlines()
 
 
+@takes_turns
 def test_each_kind_looks_like_this():
     found = json.loads(said("looks")[0])
     assert {name: found[name] for name in TEXTS} == TEXTS

@@ -9,6 +9,7 @@ import sys
 from importlib.metadata import version
 
 import pytest
+from tests.depth import takes_turns
 
 PYTHON = sys.executable
 LINES = "".join(f"line {number}\n" for number in range(300))
@@ -183,6 +184,7 @@ def command_of(world, kind):
     return (PYTHON, "-m", "pytest", "-q", *WITHOUT, "test_load.py")
 
 
+@takes_turns
 @pytest.mark.parametrize("kind", [SCRIPT, MODULE, CONSOLE, PYTEST])
 def test_forks_end_where_fresh_processes_do(world, kind):
     command = command_of(world, kind)
@@ -214,6 +216,7 @@ def test_a_program_that_has_threads_is_held_at_its_start(world):
     assert found["bytes"] <= len("is bad\n")
 
 
+@takes_turns
 def test_what_only_a_fork_shows_is_taken_back(world):
     """It fails in any fork, and in a fresh process with the whole line alone."""
     world.write("load.py", "import os, sys\nparent = os.getppid()\n"
@@ -397,6 +400,7 @@ def test_what_passes_at_first_is_run_again_before_it_is_said_to_pass(world):
     assert 0 < fails < runs
 
 
+@takes_turns
 @pytest.mark.parametrize(
     ("chance", "way"), [("os.urandom(1) < b'x'", "attempts start in"), ("hash('x') % 2", "each")]
 )
@@ -676,6 +680,7 @@ if rows >= 100 or rows >= 20 and os.path.getsize("count") % 2:
     assert len(small.splitlines()) >= 100
 
 
+@takes_turns
 def test_what_is_nested_deeply_is_asked_so_often_that_a_rare_pass_is_met(world):
     """From 5,000 levels on it fails each time; from 4,500 on it passes in one run of twenty."""
     world.write("data.json", "[" * 12_000 + "]" * 12_000)
@@ -693,6 +698,7 @@ fi
     assert 5_000 <= (world.project / "small.json").read_text().count("[") <= 5_500
 
 
+@takes_turns
 def test_what_runs_may_end_while_all_of_it_is_looked_at_again(world):
     """Four rows fail in a fork, and in a fresh process the second time alone: a doubt."""
     world.write("data.txt", "".join(f"{letter}\n" for letter in "abcdefgh"))
@@ -715,6 +721,7 @@ if rows >= 7 or rows == 4 and (is_forked or os.path.getsize("count") == 2):
     assert (world.project / "count").stat().st_size > 2
 
 
+@takes_turns
 def test_what_runs_in_forks_when_no_fork_is_believed_any_more_is_run_again(world):
     """All fails in forks, which take long; in a fresh process only the whole, and without `a`."""
     world.write("data.txt", "".join(f"{letter}\n" for letter in "abcdefghijklmnop"))
@@ -735,6 +742,7 @@ if os.getpid() != start or rows >= 15:
     assert len((world.project / "small.txt").read_text().splitlines()) == 15
 
 
+@takes_turns
 def test_json_lines_that_end_in_a_broken_one_become_smaller_though_their_beginning_is_whole(world):
     rows = b"".join(b'{"id": %d, "text": "%s"}\n' % (n, b"x" * 60) for n in range(60_000))
     mine = b'{"id": 7, "mine": 1}\n'

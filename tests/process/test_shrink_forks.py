@@ -7,6 +7,7 @@ import os
 import sys
 
 import pytest
+from tests.depth import takes_turns
 
 from relaunch.recipe import Recipe
 from relaunch.search.shrink.formats.choose import read_bytes
@@ -64,6 +65,7 @@ def shrunk(world, *words):
 # --- a fork passes where a fresh process fails
 
 
+@takes_turns
 @pytest.mark.parametrize(
     ("program", "way"),
     [

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import python_with_safetensors
 
 PYTHON = sys.executable
@@ -126,6 +127,7 @@ if {fails}: raise ValueError("bad row")
     assert found["bytes"] == len(left)
 
 
+@takes_turns
 @pytest.mark.parametrize("end", READ)
 def test_a_table_is_cut_to_one_row_and_one_column(world, end):
     run(world, PYTHON, "-c", TABLE)
@@ -154,6 +156,7 @@ def test_arrays_of_safetensors_are_cut_to_one_number_and_can_be_loaded(world):
     assert left == "{'weight': array([[nan]], dtype=float32)}"
 
 
+@takes_turns
 def test_a_file_of_torch_becomes_smaller_and_can_be_loaded(world):
     """A few attempts, as torch is slow to start: it fails behind the load, or it is not taken."""
     found = shrunk(world, saved(world, "pt"), "data.pt", "-j", "1", "--budget", "6")

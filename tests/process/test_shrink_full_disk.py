@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.process.test_shrink import BAD, LOAD, left_running, places_left, shrunk
 
 from relaunch.session.shrinking.answers import Answers
@@ -119,6 +120,7 @@ def test_what_was_there_stays_when_the_disk_is_full(world: World, small_disk: Pa
     assert shrunk(world, "--resume")["bytes"] == out.stat().st_size < 20
 
 
+@takes_turns
 @pytest.mark.parametrize("program", [FILLS, WRITES], ids=["fills", "writes"])
 @pytest.mark.parametrize("words", [("--fresh",), ()], ids=["fresh", "forked"])
 def test_journal_and_attempts_have_no_room(

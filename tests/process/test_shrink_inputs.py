@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+from tests.depth import takes_turns
 
 PYTHON = sys.executable
 LINES = "".join(f"line {number}\n" for number in range(60))
@@ -41,6 +42,7 @@ def shrunk(world, *words):
     return json.loads(done.stdout)
 
 
+@takes_turns
 @pytest.mark.parametrize("how", [(), ("--fresh",)], ids=["forked", "fresh"])
 @pytest.mark.parametrize("when", WHENS)
 def test_an_input_that_the_program_empties_is_there_in_the_next_run(world, when, how):

@@ -6,6 +6,8 @@ import json
 import os
 import sys
 
+from tests.depth import takes_turns
+
 PYTHON = sys.executable
 LOAD = """\
 import json, sys
@@ -37,6 +39,7 @@ def write_coco(path, annotations, bad):
         file.write('], "categories": [{"id": 1, "name": "person"}]}')
 
 
+@takes_turns
 def test_one_bad_record_in_a_document_of_one_line_is_all_that_is_left(world):
     world.write("load.py", LOAD)
     path = world.project / "instances.json"
@@ -74,6 +77,7 @@ def test_a_wrong_name_to_keep_in_a_large_file_is_refused_in_one_line(world):
         assert done.stdout == ""
 
 
+@takes_turns
 def test_an_edit_of_a_large_file_is_seen_when_the_search_goes_on(world):
     world.write("load.py", LOAD)
     path = world.project / "instances.json"

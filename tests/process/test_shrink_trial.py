@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 from tests.process.test_shrink import left_running, places_left, shrunk
 from tests.process.test_shrink_captured import PROGRAM, WITH_TORCH
@@ -104,6 +105,7 @@ def test_arrays_are_cut_together(warm: World) -> None:
     assert warm.rl("replay", "1", "--small").returncode == 1
 
 
+@takes_turns
 def test_tensors_are_cut_together(warm: World) -> None:
     failed(warm, WITH_TORCH, python_with_torch())
     found = shrunk(warm, "--trial", "1")
@@ -112,6 +114,7 @@ def test_tensors_are_cut_together(warm: World) -> None:
     assert warm.rl("replay", "1", "--small").returncode == 1
 
 
+@takes_turns
 def test_fresh_processes_end_where_forks_do(warm: World) -> None:
     failed(warm, FEW)
     forked = shrunk(warm, "--trial", "1")
@@ -120,6 +123,7 @@ def test_fresh_processes_end_where_forks_do(warm: World) -> None:
     assert forked["bytes"] == fresh["bytes"]
 
 
+@takes_turns
 def test_it_goes_on_where_it_stopped_and_names_to_keep_are_kept(warm: World) -> None:
     failed(warm, FEW)
     words = ("--trial", "1", "-j", "1", "--keep", "more")

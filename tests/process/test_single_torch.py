@@ -5,6 +5,7 @@ Torch starts slowly, so few programs do much.
 
 import json
 
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 LOADERS = '''\
@@ -170,6 +171,7 @@ if __name__ == "__main__":
 '''
 
 
+@takes_turns
 def test_loaders_give_the_same_batches_without_workers_and_fail_at_the_same_one(world):
     python = python_with_torch()
     world.write("loaders.py", LOADERS)
@@ -194,6 +196,7 @@ def test_loaders_give_the_same_batches_without_workers_and_fail_at_the_same_one(
     assert "in turn (4 times)   loaders.py:" in done.stderr
 
 
+@takes_turns
 def test_eight_ranks_of_torchrun_with_workers_pools_and_spawns_are_one_process(world):
     python = python_with_torch()
     world.write("train.py", TRAIN)

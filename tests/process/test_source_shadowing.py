@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.depth import takes_turns
 
 from relaunch.trial.place.doubts import doubts, interpreter
 from relaunch.trial.place.interpreter import find_start
@@ -130,6 +131,7 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, str], dict[str, str]]] = {
 INSTALLS = ("nothing", "copy", "editable", "other clone", "other finder")
 
 
+@takes_turns
 @pytest.mark.parametrize("way", WAYS)
 def test_a_doubt_is_raised_exactly_when_another_copy_is_imported(bench: Bench, way: str) -> None:
     command, variables, files = WAYS[way]

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 from tests.stuck import Stuck
 from tests.watching import wait_for
@@ -44,6 +45,7 @@ def free_port() -> str:
         return str(probe.getsockname()[1])
 
 
+@takes_turns
 def test_the_rank_that_skips_an_all_reduce_is_named_with_its_step_and_in_c_code_too(world):
     python = python_with_torch()
     world.write("train.py", TRAIN)

@@ -26,6 +26,7 @@ import pytest
 import zstandard
 from PIL import Image
 from tests.conftest import World
+from tests.depth import takes_turns
 
 ROWS = [{"id": n, "text": f"row {n}", "label": "ab"[n % 2]} for n in range(300)]
 ROWS[40]["text"] = ""
@@ -435,6 +436,7 @@ print(code, *said, file=sys.stderr)
 """
 
 
+@takes_turns
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "tar", "db", "parquet", "arrow", "feather"])
 def test_memory_does_not_grow_with_the_file(world: World, kind: str):
     def peak(times: int) -> int:
@@ -672,6 +674,7 @@ for split in json.loads((top / "dataset_dict.json").read_text())["splits"]:
 """
 
 
+@takes_turns
 @pytest.mark.parametrize("bad", ["train", "test"])
 def test_the_row_of_a_split_that_makes_a_command_fail_is_kept(world: World, bad):
     world.write("load.py", SPLITS)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import python_with_transformers
 from tests.people import Person, plain
 
@@ -124,6 +125,7 @@ def test_a_tokenizer_for_which_there_is_no_room_leaves_nothing(world: World, sma
     has_no_room(world, small_disk, "tokenizer", "big", "--vocab", "2900", "-o", f"{small_disk}/new")
 
 
+@takes_turns
 def test_a_model_for_which_there_is_no_room_leaves_nothing(world: World, small_disk: Path):
     fill(small_disk)
     words = ("llama", "-o", f"{small_disk}/new", "--python", python_with_transformers())

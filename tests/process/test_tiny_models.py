@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.conftest import World, made_once
+from tests.depth import takes_turns
 from tests.needs import python_with_transformers
 
 from relaunch.cli.tiny_model import screen
@@ -32,6 +33,7 @@ def ask(word: str, request: dict[str, object]) -> subprocess.CompletedProcess[st
     )  # fmt: skip
 
 
+@takes_turns
 def test_architectures_of_every_family_become_tiny_and_do_all_that_a_model_does(tmp_path: Path):
     file = tmp_path / "rows.jsonl"
     done = ask("rows", {"file": str(file), "seconds": 60, "only": SAMPLE})
@@ -216,6 +218,7 @@ def test_a_trained_tokenizer_of_each_kind_gives_texts_back_as_before(world: Worl
 # --- what is no tiny model ------------------------------------------------------------------------
 
 
+@takes_turns
 def test_a_model_that_stays_over_a_megabyte_is_told_with_what_is_big(world: World):
     python = python_with_transformers()
     done = world.rl("tiny", "model", "llama", "--vocab", "20000", "-o", "out", "--python", python,
@@ -231,6 +234,7 @@ def test_a_model_that_stays_over_a_megabyte_is_told_with_what_is_big(world: Worl
     ]
 
 
+@takes_turns
 def test_what_a_tiny_model_refuses_to_do_is_told_and_not_a_success(world: World):
     world.write("big/config.json", '{"model_type": "llama", "attention_dropout": 2.0}')
     python = python_with_transformers()
@@ -241,6 +245,7 @@ def test_what_a_tiny_model_refuses_to_do_is_told_and_not_a_success(world: World)
     assert "over 1 MB" not in done.stdout
 
 
+@takes_turns
 def test_a_configuration_that_no_numbers_help_is_one_line_and_leaves_nothing(world: World):
     world.write("big/config.json", '{"model_type": "llama", "hidden_act": "nonsense"}')
     python = python_with_transformers()

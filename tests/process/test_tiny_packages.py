@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import World, made_once
-from tests.depth import rounds
+from tests.depth import rounds, takes_turns
 from tests.needs import missing, python_with_transformers
 
 PACKAGES = {
@@ -157,6 +157,7 @@ def without_ids(rules: object) -> object:
     return [without_ids(one) for one in rules] if isinstance(rules, list) else rules
 
 
+@takes_turns
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tiny_tokenizer_of_each_kind_works_with_a_tiny_model(kind: str, made: Path):
     assert (made / f"project/tiny-{kind}/model.safetensors").stat().st_size < 1_000_000

@@ -9,6 +9,7 @@ import tempfile
 import termios
 
 import pytest
+from tests.depth import takes_turns
 from tests.supervising import PATIENCE_S, wait_until
 from tests.warming import (
     BEGIN,
@@ -403,12 +404,14 @@ def show(word):
 """
 
 
+@takes_turns
 @pytest.mark.parametrize("name", ODD)
 def test_a_hard_program_ends_as_it_does_plainly(warm, name):
     warm.write("leaves.py", "import sys\nprint('leaving')\nsys.exit(3)\n")
     _ends_as_plainly(warm, BEGIN + ODD[name])
 
 
+@takes_turns
 @pytest.mark.parametrize("name", POOLS)
 def test_a_pool_of_processes_ends_as_it_does_plainly(warm, name):
     warm.write("parts.py", PARTS)

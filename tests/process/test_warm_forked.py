@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 from tests.warming import first, plain, snapshots, told
 
@@ -116,6 +117,7 @@ for batch in loader:
 """
 
 
+@takes_turns
 def test_it_goes_on_behind_a_loader_with_workers(warm):
     python = python_with_torch()
     warm.env["TMPDIR"] = "/tmp"  # its sockets have names there, which must be short

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import needs
 from tests.supervising import PATIENCE_S, is_running, wait_until
 from tests.warming import (
@@ -175,6 +176,7 @@ def test_a_host_of_somebody_else_is_not_asked(warm):
     assert told(done) == told(plain(warm))
 
 
+@takes_turns
 @as_root
 @pytest.mark.parametrize("space", ["--mount", "--net", "--pid"])
 def test_another_container_has_snapshots_of_its_own(warm, space):

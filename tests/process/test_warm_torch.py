@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 WORK = """\
@@ -104,6 +105,7 @@ def after(text):
     return text.count("\n") + 1
 
 
+@takes_turns
 def test_threads_used_before_a_snapshot_neither_hang_nor_change_a_bit(warm):
     first(warm, WORK, "work()\n")
     for words in ("print('edited')", "print('edited', 2)"):
@@ -113,6 +115,7 @@ def test_threads_used_before_a_snapshot_neither_hang_nor_change_a_bit(warm):
         assert said.count("edited") == 1
 
 
+@takes_turns
 def test_no_snapshot_is_taken_while_workers_of_a_data_loader_live(warm):
     end = "print('total', total.tolist())\n"
     first(warm, LOADER.partition("    total")[0], "    total += seen\n" + end)
@@ -125,6 +128,7 @@ def test_no_snapshot_is_taken_while_workers_of_a_data_loader_live(warm):
     assert said == cold(warm)
 
 
+@takes_turns
 def test_a_seed_is_kept_where_it_was_set_after_the_snapshot_too(warm):
     seeded = WORK.removesuffix("work()\n")
     first(warm, seeded, "torch.manual_seed(5)\nwork()\n")
@@ -133,6 +137,7 @@ def test_a_seed_is_kept_where_it_was_set_after_the_snapshot_too(warm):
     assert said == cold(warm)
 
 
+@takes_turns
 def test_a_seed_holds_by_whatever_way_it_was_set(warm):
     text = "import torch\nstate = torch.get_rng_state()\ntorch.default_generator.manual_seed(3)\n"
     first(warm, text, "print(torch.rand(2))\n")
@@ -178,6 +183,7 @@ print(compiled(torch.ones(3)))
 """
 
 
+@takes_turns
 def test_what_torch_compiles_is_what_python_made_of_the_edited_text(warm):
     first(warm, COMPILES, "print('end')\n")
     compiles = after(COMPILES) - 2
