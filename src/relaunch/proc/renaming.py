@@ -18,7 +18,7 @@ def exchange(
 
 
 def rename_new(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
-    """Give a name that is not taken to what nobody else knows; FileExistsError when it is."""
+    """Rename a file of our own; FileExistsError if the new name is taken: nothing is changed."""
     try:
         _rename(old, new, src_dir_fd, dst_dir_fd, _NO_REPLACE)
     except FileExistsError:

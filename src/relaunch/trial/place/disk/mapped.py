@@ -82,7 +82,7 @@ class Mapped:
                 with os.scandir(folder) as entries:
                     inner = [one.path for one in entries if one.is_dir(follow_symlinks=False)]
                 waiting += [one for one in inner if os.lstat(one).st_dev == self._device]
-            except OSError:  # it is gone, or nobody of us comes there
+            except OSError:  # it has gone, or we may not enter it
                 continue
 
 

@@ -94,7 +94,7 @@ class Mounted:
             if not any(is_inside(one, other) for other in inner):
                 try:
                     real = _open(one)
-                except (PermissionError, FileNotFoundError):  # nobody of us comes there, or it went
+                except (PermissionError, FileNotFoundError):  # we may not enter it, or it has gone
                     continue
                 if _is_at(
                     real, one
