@@ -7,7 +7,7 @@ unexport VIRTUAL_ENV
 
 PYTHON ?= python3
 # Most of what tests do is to wait for processes.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 3)
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 3 + 2)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.slurming import Cluster
 
 from relaunch.trial.launch.slurm.held import Held, kept
@@ -95,6 +96,7 @@ def text_of(one: File, out: Path) -> str:
     return "\n".join(["#!/bin/sh", *one.lines, *body])
 
 
+@takes_turns
 @pytest.mark.parametrize("name", FILES)
 def test_the_allocation_equals_what_sbatch_gives(
     slurm_quiet: World, cluster: Cluster, tmp_path: Path, name: str

@@ -151,6 +151,7 @@ def test_what_was_installed_from_a_file_is_installed_from_there(world: World) ->
     assert [one["name"] for one in json.loads(done.stdout)["changes"]] == ["part"]
 
 
+@takes_turns
 def test_a_pin_for_another_system_is_not_installed(world: World) -> None:
     for version in ("1.0", "2.0"):
         package(world, "part", version, works=version == "1.0")

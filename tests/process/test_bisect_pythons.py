@@ -41,6 +41,7 @@ def work(number, culprit, head=""):
     return f"{head}def work():\n    {fails}\n\n\nversion = {number}\n"
 
 
+@takes_turns
 def test_commits_for_an_older_python_are_run_with_one(both):
     ids = add_commits(both, lambda n: work(n, 5, OLD if n < 9 else ""), 12)
     command = [NEWER, outside(both, REPRO)]
@@ -53,6 +54,7 @@ def test_commits_for_an_older_python_are_run_with_one(both):
     assert "needed   Python 3.11 (this commit and " in shown
 
 
+@takes_turns
 def test_that_an_environment_is_made_is_said_when_it_begins(both):
     ids = add_commits(both, lambda n: work(n, 5, OLD), 8)
     done = both.rl("bisect", "--good", ids[0], "--", NEWER, outside(both, REPRO))
@@ -96,6 +98,7 @@ def needing_an_old_package(world):
     return package
 
 
+@takes_turns
 def test_packages_that_this_python_cannot_have_bring_one_that_can(both):
     needing_an_old_package(both)
     ids = add_commits(both, lambda n: work(n, 4, "import sample\n"), 7)
@@ -104,6 +107,7 @@ def test_packages_that_this_python_cannot_have_bring_one_that_can(both):
     assert answer["environment"]["rung"] == "Python 3.11"
 
 
+@takes_turns
 def test_the_environment_of_the_answer_can_be_made_again(both):
     package = needing_an_old_package(both)
     ids = add_commits(both, lambda n: work(n, 2, "import sample\n"), 3)

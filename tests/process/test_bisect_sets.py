@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.supervising import wait_until
 
 PYTHON = sys.executable
@@ -96,6 +97,7 @@ def test_keys_of_toml_and_json_are_found_and_each_mix_can_be_read(world: World) 
     assert found(world) == ["conf/a.toml:opt.beta", "conf/b.json:p.r[1]"]
 
 
+@takes_turns
 def test_a_line_a_stretch_and_a_whole_file_are_found(world: World) -> None:
     old: dict[str, str | bytes] = {
         "a.txt": "one\ntwo\nthree\nfour\n",

@@ -78,6 +78,7 @@ def check(hits: list[Hit], text: str, where: str) -> None:
         assert int(str(hit["pid"])) > 0
 
 
+@takes_turns
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_shim_names_path_and_line(name: str, world: World, full: Path, compiled: Path):
     world.write("program.py", PROGRAMS[name])

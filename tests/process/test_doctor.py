@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import INSTALLED, missing, needs
 from tests.shells import Terminal
 
@@ -377,6 +378,7 @@ def linked(world: World, *programs: str) -> str:
     return str(folder)
 
 
+@takes_turns
 def test_commits_are_checked_out_beside_a_repository_alone(world: World):
     assert rungs(world, "commits")[0] == "checkouts beside"
     shutil.rmtree(world.project / ".git")

@@ -115,6 +115,7 @@ def test_a_package_and_a_line_of_code_are_run_as_such(world):
     assert alike(world, [python, "-c", HEAD + "print(sys.argv)\n1 / 0", "word"])["code"] == 1
 
 
+@takes_turns
 @pytest.mark.parametrize("option", ["-u", "-O", "-B", "-Wdefault", "-Xutf8", "-P"])
 def test_options_of_python_count(world, option):
     python = environment(world, lib=LIBRARY)

@@ -150,6 +150,7 @@ def test_under_tox_nox_and_ci_what_is_installed_is_tested_and_why_is_said(fixed)
     assert not fixed.world.journal.exists()
 
 
+@takes_turns
 def test_pytest_under_rl_tests_the_checkout_with_workers_too(fixed):
     for words in (
         [str(fixed.program), "-q"],
@@ -457,6 +458,7 @@ def test_skipped(): pytest.skip("why not")
 """
 
 
+@takes_turns
 def test_every_way_to_fail_is_kept_and_no_way_to_pass(shop):
     shop.world.write("tests/test_kinds.py", KINDS)
     shop.world.write("tests/test_broken.py", "import nowhere_at_all\n")

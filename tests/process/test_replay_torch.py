@@ -6,6 +6,7 @@ import tempfile
 import time
 
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import python_with_torch
 
 LOADER = """\
@@ -30,6 +31,7 @@ if __name__ == "__main__":
 """
 
 
+@takes_turns
 def test_the_item_that_a_spawned_worker_failed_on_is_replayed(warm: World):
     python = python_with_torch()
     warm.write("load.py", LOADER)

@@ -285,6 +285,7 @@ def test_words_of_the_output_can_be_what_stays(world):
     assert found["bytes"] <= len("is bad\n")
 
 
+@takes_turns
 def test_a_guard_must_still_pass(world):
     world.write("load.py", LOAD)
     world.write("data.txt", BAD)
@@ -295,6 +296,7 @@ def test_a_guard_must_still_pass(world):
     assert "bad" in small
 
 
+@takes_turns
 def test_a_guard_is_a_line_of_shell_with_the_small_one_in_place_of_the_file(world):
     world.write("load.py", LOAD)
     world.write("data.txt", BAD)
@@ -391,6 +393,7 @@ print(sum(row["score"] for row in json.load(open(sys.argv[1]))))
     ]  # fmt: skip
 
 
+@takes_turns
 def test_what_passes_at_first_is_run_again_before_it_is_said_to_pass(world):
     world.write("load.py", NOW_AND_THEN.replace("zlib.", "count > 1 and zlib."))
     world.write("data.txt", BAD)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.depth import takes_turns
 from tests.needs import needs
 
 PYTHON = sys.executable
@@ -193,6 +194,7 @@ def test_a_failure_with_other_words_each_time_is_told_with_what_to_type(world):
     assert said.endswith("try: --match ValueError, or --exit-code 1")
 
 
+@takes_turns
 def test_what_fails_twice_and_then_now_and_then_is_measured_before_the_attempts(world):
     world.write("load.py", TWICE_THEN_NOW_AND_THEN)
     world.write("data.txt", DATA)
@@ -242,6 +244,7 @@ def test_two_bytes_that_are_needed_are_not_taken_for_nothing(world):
     assert "read at all?" not in done.stdout
 
 
+@takes_turns
 @pytest.mark.parametrize("when", ["True", "'line 3\\n' not in data"], ids=["at once", "later"])
 def test_a_program_that_kills_what_it_is_forked_from_is_started_anew_each_time(world, when):
     world.write("load.py", KILLS_ITS_PARENT.replace("WHEN", when))

@@ -148,6 +148,7 @@ def saved(world, end):
     return python
 
 
+@takes_turns
 def test_arrays_of_safetensors_are_cut_to_one_number_and_can_be_loaded(world):
     python = saved(world, "safetensors")
     shrunk(world, python, "data.safetensors")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
+from tests.depth import takes_turns
+
 from relaunch.session.shrinking.answers import Answers
 
 PYTHON = sys.executable
@@ -47,6 +49,7 @@ def test_with_a_guard_each_gain_is_in_the_log_and_forks_are_noted_as_such(world)
     assert taken <= answers.was_forked
 
 
+@takes_turns
 def test_how_often_it_fails_is_known_to_who_goes_on(world):
     world.write("load.py", NOW_AND_THEN)
     world.write("data.txt", f"{LINES}bad\n")

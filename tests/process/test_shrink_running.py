@@ -9,6 +9,7 @@ import signal
 import sys
 
 import pytest
+from tests.depth import takes_turns
 from tests.supervising import Screen, wait_until
 
 PYTHON = sys.executable
@@ -149,6 +150,7 @@ def shrunk(world):
 COMMAND = ("--", PYTHON, "load.py", "data.txt")
 
 
+@takes_turns
 def test_two_inputs_shrink_together_also_where_one_is_the_program(world, shrunk):
     world.write("config.yaml", CONFIG)
     world.write("train.py", TRAIN)
@@ -224,6 +226,7 @@ def test_what_is_kept_is_told_in_percent(world):
 # --- stopping
 
 
+@takes_turns
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_after_a_stop_the_smallest_so_far_is_there_and_fails_in_the_same_way(world, number):
     """It waits at the gate, so that the stop comes after a gain and before the end."""

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.process.test_bisect_sets import tree
 from tests.process.test_shrink import left_running, places_left, shrunk
 from tests.supervising import wait_until
@@ -52,6 +53,7 @@ def without_small(found: dict[str, object]) -> dict[str, object]:
     return {path: one for path, one in found.items() if ".small" not in path and path != "git"}
 
 
+@takes_turns
 @pytest.mark.parametrize("ignored", [False, True])
 def test_the_keys_that_matter_are_left_in_a_set_of_their_own(world: World, ignored: bool) -> None:
     with_sets(world, ignored=ignored)
@@ -99,6 +101,7 @@ def test_a_set_that_is_one_file_of_several_links_is_made_smaller(world: World) -
     assert world.rl("-s", "bf16.small", "--", PYTHON, "train.py").returncode == 1
 
 
+@takes_turns
 def test_a_variable_with_the_name_of_the_set_keeps_that_name(world: World) -> None:
     with_sets(world, TRAIN.replace('if dtype == "bf16"', "if os.environ['MODE'] == 'bf16'"))
     world.settings('[sets]\nflag = "MODE"\n')
@@ -117,6 +120,7 @@ def test_a_bundle_has_the_small_set_where_the_program_reads_it(world: World) -> 
     assert json.loads((world.project / "repro/conf/model.json").read_text()) == {"dtype": "bf16"}
 
 
+@takes_turns
 def test_a_set_that_was_interrupted_goes_on_and_ends_the_same(world: World) -> None:
     with_sets(world)
     words = ("--set", "bf16", "-j", "1")

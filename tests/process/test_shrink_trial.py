@@ -93,6 +93,7 @@ def test_an_edit_is_seen_by_the_small_call(warm: World) -> None:
     assert "fixed: no longer fails" in done.stderr
 
 
+@takes_turns
 def test_arrays_are_cut_together(warm: World) -> None:
     failed(warm, PROGRAM)
     found = shrunk(warm, "--trial", "1")
@@ -138,6 +139,7 @@ def test_it_goes_on_where_it_stopped_and_names_to_keep_are_kept(warm: World) -> 
     assert " bytes: without " in warm.rl("shrink", "--log").stdout
 
 
+@takes_turns
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_after_a_stop_nothing_runs_and_the_smallest_so_far_is_replayed(
     warm: World, number: int

@@ -7,6 +7,7 @@ kernels do.
 import json
 
 import pytest
+from tests.depth import takes_turns
 
 SHOWS = "import os; print(*(f'{n}={os.environ.get(n)}' for n in %r))"
 NAMES = ["CUDA_LAUNCH_BLOCKING", "TORCH_NCCL_BLOCKING_WAIT", "PYTHONASYNCIODEBUG",
@@ -110,6 +111,7 @@ step()
 """
 
 
+@takes_turns
 @pytest.mark.parametrize(
     ("how", "code", "verdict", "says"),
     [

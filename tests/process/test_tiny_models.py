@@ -301,6 +301,7 @@ def test_a_python_without_torch_is_one_line_with_the_command_to_type(world: Worl
     assert "-m pip install torch transformers" in done.stderr
 
 
+@takes_turns
 def test_an_unknown_type_is_answered_with_the_nearest(world: World):
     python = python_with_transformers()
     done = world.rl("tiny", "model", "lama", "-o", "out", "--python", python)
