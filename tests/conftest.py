@@ -16,11 +16,13 @@ from pathlib import Path
 import pytest
 from tests.again import Again
 from tests.depth import load_profile
+from tests.reading import Reader, is_read
 from tests.turns import Turns
 
 load_profile()
 
 GOLDEN = Path(__file__).parent / "golden"
+READER = Reader()
 LONGEST_S = float(os.environ.get("RELAUNCH_LONGEST_TEST_S", "900"))
 """A test that takes longer hangs."""
 
@@ -36,6 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
         if signal.getsignal(one) is signal.SIG_IGN:
             is_interrupt = one is signal.SIGINT
             signal.signal(one, signal.default_int_handler if is_interrupt else signal.SIG_DFL)
+
+
+def pytest_unconfigure() -> None:
+    """Leave no process."""
+    READER.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -168,6 +175,11 @@ class World:
         timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Run our command to its end, no shell in between: signals and exit codes are its own."""
+        if is_read(words):
+            whole = {**self.env, **(env or {})}
+            done = READER.read(words, input or "", whole, cwd or self.project, timeout)
+            if done is not None:
+                return done
         return self._finish([sys.executable, "-m", "relaunch", *words], input, env, cwd, timeout)
 
     def _finish(

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -417,3 +419,31 @@ def test_the_index_of_a_copy_that_came_along_removes_nothing_outside_of_the_copy
     assert world.rl("--frozen", "--", "true").returncode == 0
     assert precious.read_text() == "mine\n"
     assert (copy / "tree/train.py").read_text() == "print(2)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "env", "within"),
+    [
+        ("log --json", {}, ""),
+        ("show 1", {"COLUMNS": "60"}, ""),
+        ("show @bad --color always", {}, "inner"),
+        ("show 99", {}, ""),
+        ("show --nope", {}, ""),
+        ("diff 1 2", {"RELAUNCH_DEBUG": "1"}, ""),
+        ("log --help", {}, "inner"),
+        ("log", {"PYTHONIOENCODING": "latin-1"}, ""),
+    ],
+)
+def test_tests_see_of_a_verb_that_reads_what_a_process_of_its_own_says(world, line, env, within):
+    """It is a fork of one that has imported it: see `tests.reading`."""
+    (world.project / "inner").mkdir()
+    for code in (0, 3):
+        world.rl("--", sys.executable, "-c", f"print('\u2713 {code}'); raise SystemExit({code})")
+    words = (sys.executable, "-m", "relaunch", *line.split())
+    plain = world.shell(shlex.join(words), env=env, cwd=world.project / within)
+    forked = world.rl(*line.split(), env=env, cwd=world.project / within)
+    assert (forked.args[0] == "rl") == ("PYTHONIOENCODING" not in env)
+    assert forked.returncode == plain.returncode
+    ages = re.compile(r"\d+ s ago|\d+\.\d+")
+    assert ages.sub("_", forked.stdout) == ages.sub("_", plain.stdout)
+    assert ages.sub("_", forked.stderr) == ages.sub("_", plain.stderr)
