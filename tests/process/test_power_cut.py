@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from tests.conftest import World
 from tests.depth import IS_DEEP, rounds
 from tests.needs import needs
@@ -289,6 +290,19 @@ def test_a_trial_is_kept_where_a_sandbox_refuses_the_advice_to_write(world: Worl
     done = world.shell(f"{refused} -- sh -c 'exit 3'")
     assert (done.returncode, "recorded" in done.stderr) == (3, False), done.stderr
     assert world.rl("show", "1").returncode == 0
+
+
+@pytest.mark.parametrize(("error", "is_told"), [("EIO", True), ("EINVAL", False)])
+def test_a_disk_that_did_not_take_what_was_kept_is_told(
+    world: World, error: str, is_told: bool
+) -> None:
+    """A file system that cannot wait at all, as some in user space, is no news."""
+    needs("strace")
+    words = ("-e", "trace=fdatasync", "-e", f"inject=fdatasync:error={error}", *RL, "--", "true")
+    done = world.shell(shlex.join(("strace", "-f", "-q", "-o", "/dev/null", *words)))
+    assert done.returncode == 0, done.stderr
+    told = "rl: the disk may lose what was kept of this: Input/output error   try: rl show -1"
+    assert (told in done.stderr.splitlines()) == is_told, done.stderr
 
 
 def test_the_code_of_a_trial_is_given_back_where_a_cut_filled_the_head_of_its_store(

@@ -85,6 +85,9 @@ def enter() -> NoReturn:
     to_disk = sys.modules.get("relaunch.journal.to_disk")
     if to_disk is not None:
         to_disk.wait(to_disk.AT_EXIT_S)
+        if to_disk.failed:
+            what = f"the disk may lose what was kept of this: {to_disk.failed[0].strerror}"
+            _say_error(RelaunchError(what, hint="rl show -1"))
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -30,8 +30,12 @@ _QUICK_S = 0.005
 _MANY = 100
 _CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 """What file systems say that cannot wait for a file, or for a folder."""
+_LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
+"""What they say of a file that is not there and will not be."""
 _todo: list[Callable[[], object]] = []
 _begun: list[_thread.LockType] = []
+failed: list[OSError] = []
+"""What the disk said that did not take what was to be there: it says so only once."""
 _recent_s = 0.0
 
 
@@ -81,7 +85,7 @@ def wait(most_s: float) -> None:
 
 
 def _begin(works: Sequence[Callable[[], object]]) -> None:
-    """Start a thread; what fails with OSError is given up."""
+    """Start a thread; what fails is given up, and noted where something is lost."""
     ended = _thread.allocate_lock()
     ended.acquire()
 
@@ -89,8 +93,9 @@ def _begin(works: Sequence[Callable[[], object]]) -> None:
         for work in works:
             try:
                 work()
-            except OSError:
-                continue
+            except OSError as error:
+                if error.errno in _LOST:
+                    failed.append(error)
         ended.release()
 
     _begun.append(ended)
