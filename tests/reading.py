@@ -40,7 +40,7 @@ class Reader:
         """Run a command of `rl` to its end; None where only a new process can."""
         told = {name: text for name, text in env.items() if name.startswith(AT_START)}
         if self._process is None:
-            self._begin(env, told)
+            self._begin(told)
         if told != self._env:
             return None
         assert self._socket is not None
@@ -61,15 +61,15 @@ class Reader:
                 err.read().decode("utf-8", "surrogateescape"),
             )  # fmt: skip
 
-    def _begin(self, env: Mapping[str, str], told: dict[str, str]) -> None:
-        self._env = told
+    def _begin(self, told: dict[str, str]) -> None:
+        self._env = told  # no more: what has the home of a test is taken for a process of it
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for one in (self._socket, theirs):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST_BYTES)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
-                env=dict(env), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                env=told, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
 
