@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 from tests.conftest import World
-from tests.depth import takes_turns
-from tests.needs import python_with_torch
+from tests.depth import rounds, takes_turns
+from tests.needs import needs, python_with_torch
 from tests.process.test_shrink import left_running, places_left, shrunk
 from tests.process.test_shrink_captured import PROGRAM, WITH_TORCH
 from tests.supervising import wait_until
@@ -137,6 +138,27 @@ def test_it_goes_on_where_it_stopped_and_names_to_keep_are_kept(warm: World) -> 
     assert rest["new_attempts"] == rest["attempts"] - 5
     assert "Row(name='', value=-3, more=[])" in warm.rl("show", "search/2").stdout
     assert " bytes: without " in warm.rl("shrink", "--log").stdout
+
+
+@takes_turns
+@pytest.mark.parametrize("when", range(2, rounds(8, 40)))
+def test_killed_as_a_small_one_takes_its_place_none_has_to_be_asked_for(
+    warm: World, when: int
+) -> None:
+    needs("strace")
+    failed(warm, ROWS)
+    (call,) = (warm.journal / "trials/1/capture").iterdir()
+    small = warm.journal / "trials/1/small" / call.name
+    fault = f"inject=%file:signal=SIGKILL:when={when}"
+    words = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", str(small), "-e", fault]
+    killed = warm.shell(shlex.join([*words, "rl", "shrink", "--trial", "1", "--fresh"]))
+    assert killed.returncode == 137
+    done = warm.rl("replay", "1", "--small")
+    if when < 4:  # it was killed before
+        assert "was not made smaller yet" in done.stderr
+        return
+    assert done.returncode == 1, done.stderr
+    assert "still fails" in done.stderr
 
 
 @takes_turns

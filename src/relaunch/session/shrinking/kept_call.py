@@ -6,6 +6,8 @@ What is found lies with the trial, beside what was kept; `rl replay --small` run
 from __future__ import annotations
 
 import os
+import shutil
+from functools import partial
 
 from relaunch.errors import JournalError, UsageError
 from relaunch.journal.beside import is_of_another
@@ -19,7 +21,7 @@ from relaunch.session.captures import SMALL, seal_ours
 from relaunch.session.replay import Replaying, Wish, loadable
 from relaunch.session.shrinking.hunt import Hunt
 from relaunch.session.shrinking.places import Place
-from relaunch.session.shrinking.results import Results
+from relaunch.session.shrinking.results import Results, put
 from relaunch.session.shrinking.told import CALL, Doing
 from relaunch.trust import trusts_all
 
@@ -86,10 +88,10 @@ class KeptCall(Record):
         digests = capture.digests or {}
         return captured.read(capture.path, keep=keep, frame=self.choice.frame, digests=digests)
 
-    def seal(self) -> None:
-        """Seal the small one as ours, for what it was made of is: else each replay would ask."""
+    def seal(self, path: str) -> None:
+        """Seal a small one as ours, for what it was made of is: else each replay would ask."""
         if not trusts_all():
-            seal_ours(self.trial, self.path, is_own=self.capture.is_own)
+            seal_ours(self.trial, path, is_own=self.capture.is_own)
 
     def replays(
         self, path: str, *, fresh: bool, limit_s: float | None = None, env: Mapping[str, str] = {}
@@ -211,10 +213,15 @@ class CallHunt(Hunt):
             replays = self._call.replays(path, fresh=True, limit_s=self.limit.longer.timeout_s)
             replayed = replays.try_one(self._call.choice).replayed
             if self.is_same(_outcome(replays, replayed)):
-                _note_error(path, self._call.choice.frame, replayed.error or {})
-                self._call.seal()
+                put(path, partial(self._copy, error=replayed.error or {}))
                 return "", True
         return "", False
+
+    def _copy(self, path: str, error: Mapping[str, Any]) -> None:
+        """Copy the small one, to say how it fails itself: values that it quotes are others now."""
+        shutil.copytree(self._call.path, path)
+        _note_error(path, self._call.choice.frame, error)
+        self._call.seal(path)
 
     def kept(self) -> dict[str, Any]:
         """Return also which call it is."""
@@ -224,7 +231,6 @@ class CallHunt(Hunt):
 
 
 def _note_error(path: str, frame: int, error: Mapping[str, Any]) -> None:
-    """Let the small call say how it fails itself: values that it quotes are others now."""
     facts = read_json(os.path.join(path, "facts.json"))
     if facts is not None:
         frames = [*outer_frames(facts, frame), *error["frames"]]
@@ -280,10 +286,14 @@ class CallResults(Results):
         self._call = call
         self.paths = {CALL: call.path}
 
-    def write(self, parts: Parts) -> None:
-        """Have it on the disk, as our own."""
-        super().write(parts)
-        self._call.seal()
+    def _put(self, model: Model, path: str) -> None:
+        """Have it sealed before it is there: after a kill, too, no replay has to ask."""
+
+        def write(temp: str) -> None:
+            model.write(temp)
+            self._call.seal(temp)
+
+        put(path, write)
 
     def command(self, recipe: Recipe) -> Recipe | None:
         """Return what replays the small one."""

@@ -12,6 +12,7 @@ from relaunch.errors import UsageError
 from relaunch.journal import to_disk
 from relaunch.jsontext import dumps, loads
 from relaunch.proc.file_system import sync_file_system
+from relaunch.proc.renaming import exchange
 from relaunch.search.shrink.packed import UNPACKED
 from relaunch.session.growing.sized import filled, names_file
 from relaunch.session.shrinking.places import look_of
@@ -19,7 +20,7 @@ from relaunch.session.shrinking.told import ENV, Written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from relaunch.recipe import Recipe
@@ -106,8 +107,11 @@ class Results:
         for file, path in self.paths.items():
             key, path = parts[file].key, self._full(path)
             if self._there.get(file) != (key, look_of(path)):
-                _put(parts[file], path)
+                self._put(parts[file], path)
                 self._there[file] = (key, look_of(path))
+
+    def _put(self, model: Model, path: str) -> None:
+        put(path, model.write)
 
     def settle(self) -> None:
         """Have them on the disk before rl ends, for no longer than an exit may wait."""
@@ -162,15 +166,14 @@ def _check_folder(folder: str) -> None:
             raise UsageError(said, hint="-o elsewhere") from None
 
 
-def _put(model: Model, path: str) -> None:
+def put(path: str, write: Callable[[str], object]) -> None:
+    """Replace a file or a folder by what `write` makes, which is whole before it is there."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     temp, old = _hidden(path, os.getpid())[:2]
     try:
-        model.write(temp)
+        write(temp)
         if os.path.isdir(temp) and os.path.isdir(path):
-            os.rename(path, old)
-            os.rename(temp, path)
-            _remove(old)
+            _replace_folder(temp, path, old)
         else:
             os.replace(temp, path)
     except BaseException as error:
@@ -178,6 +181,16 @@ def _put(model: Model, path: str) -> None:
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror or str(error), path) from None
         raise
+
+
+def _replace_folder(new: str, path: str, old: str) -> None:
+    try:
+        exchange(new, path)
+        old = new
+    except OSError:  # the kernel or the file system has no such call
+        os.rename(path, old)
+        os.rename(new, path)
+    _remove(old)
 
 
 def _hidden(path: str, pid: int) -> tuple[str, str, str]:
@@ -197,8 +210,8 @@ def _remove(path: str) -> None:
 def put_right(folder: str) -> None:
     """After a kill: what lies hidden beside its place goes there, and the rest is removed.
 
-    A folder cannot be replaced at once: between two renames the new one and the one before are
-    both there, whole, and neither in its place.
+    Where a folder cannot be replaced at once, the new one and the one before are both there,
+    whole, between two renames, and neither in its place.
     """
     try:
         with open(os.path.join(folder, _NOTE), encoding="ascii") as file:
