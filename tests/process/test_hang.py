@@ -6,11 +6,13 @@ import json
 import os
 import select
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from tests.depth import takes_turns
 from tests.gpus import Gpus
 from tests.needs import every_python
 from tests.shells import Terminal
@@ -289,6 +291,32 @@ def test_a_program_that_does_not_hang_is_left_alone(world):
     assert (done.returncode, done.stdout) == (7, "a\n")
     assert "not hung: it waits for the end of a sleep" in done.stderr
     assert "\nb\n" in done.stderr
+
+
+CROWDED_OUT = """\
+import http.server, os
+
+server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+server.serve_forever(poll_interval=0.002)
+"""
+
+
+@takes_turns
+def test_a_server_that_polls_is_not_suspected_where_others_take_its_core(world):
+    """It is met waiting for its turn as often as for connections."""
+    world.write("server.py", CROWDED_OUT)
+    core = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+    other = subprocess.Popen([sys.executable, "-c", core])
+    try:
+        words = ("--hang", "1", "--timeout", "12", "--", sys.executable, "server.py")
+        done = world.rl("run", *words)
+    finally:
+        other.kill()
+        other.wait()
+    assert done.returncode == 124, done.stderr
+    assert "hung (" not in done.stderr
 
 
 def test_ctrl_c_ends_it_while_it_is_watched(world):

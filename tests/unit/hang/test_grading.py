@@ -21,6 +21,7 @@ from relaunch.trial.hang.grading import (
     Finding,
     Seen,
     after_silence,
+    are_on_their_way,
     certain,
     closed,
     own_part,
@@ -229,3 +230,11 @@ def test_the_stack_of_a_forked_worker_ends_where_it_was_forked():
     frames = (frame("a.py:3", "work"), boot, frame("a.py:9", "<module>"))
     assert own_part(frames) == frames[:2]
     assert own_part(frames[:1]) == frames[:1]
+
+
+def test_one_that_polls_and_is_met_between_two_waits_tells_nothing_yet():
+    runs = Wait(what=RUNS)
+    assert are_on_their_way([seen(1, lock(1)), seen(1, runs, tid=2, moved=True, cpu=0.01)])
+    assert not are_on_their_way([seen(1, runs, moved=True, cpu=0.9)])  # it spins
+    assert not are_on_their_way([seen(1, runs)])  # stuck outside of a call, as in a page fault
+    assert not are_on_their_way([seen(1, lock(1), moved=True)])

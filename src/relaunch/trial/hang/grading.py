@@ -134,6 +134,14 @@ def _is_busy(one: Seen) -> bool:
     return one.cpu >= BUSY or (one.cpu >= _CROWDED and one.wait.what == meaning.RUNS)
 
 
+def are_on_their_way(seen: Sequence[Seen]) -> bool:
+    """Tell whether a thread was met between two waits: for whom it waits is not known then.
+
+    Where many want to run, one that only polls is met so for a good part of the time.
+    """
+    return any(one.moved and one.wait.what == meaning.RUNS and not _is_busy(one) for one in seen)
+
+
 def _changes(seen: Sequence[Seen]) -> bool:
     """Tell whether a thread of Python was at other lines, or had other values."""
     return any(one.frames and not one.same and one.moved for one in seen)

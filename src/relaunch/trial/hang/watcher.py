@@ -23,7 +23,15 @@ from relaunch.proc.left_out import left_out
 from relaunch.record import Record
 from relaunch.trial.hang import words
 from relaunch.trial.hang.ending import end
-from relaunch.trial.hang.grading import CERTAIN, WAITING, Seen, after_silence, certain, own_part
+from relaunch.trial.hang.grading import (
+    CERTAIN,
+    WAITING,
+    Seen,
+    after_silence,
+    are_on_their_way,
+    certain,
+    own_part,
+)
 from relaunch.trial.hang.passive import Known
 from relaunch.trial.hang.window import Window, is_python
 
@@ -53,6 +61,8 @@ _SHARE = 50
 """Looking uses at most one part in so many of the time."""
 _MOST_PATIENCE = 8
 """So much longer than at first one is looked at that waits for somebody, again and again."""
+_TRIES, _BETWEEN_S = 5, 0.05
+"""So often it is read what each waits for, until nobody is met between two waits."""
 _STACKS_S = 3.0
 """So long the stacks of a process may take."""
 
@@ -249,11 +259,16 @@ class Watcher:
     def _judge(self, members: list[int], window: Window) -> Finding | None:
         if window.works:
             return None
-        waits, awaiting = self._read_waits(members, threads.look(members))
-        seen = window.seen(members, waits)
-        if window.is_busy_elsewhere(members, seen):
-            return None
-        return after_silence(seen, awaiting, pythons=window.read_whole())
+        for _ in range(_TRIES):
+            waits, awaiting = self._read_waits(members, threads.look(members))
+            seen = window.seen(members, waits)
+            if window.is_busy_elsewhere(members, seen):
+                return None
+            if not are_on_their_way(seen):
+                return after_silence(seen, awaiting, pythons=window.read_whole())
+            if self._is_over(_BETWEEN_S):
+                return None
+        return None  # the next window may tell
 
     def _members(self) -> list[int]:
         """List the processes of the tree as they are now."""
