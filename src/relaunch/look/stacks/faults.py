@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from relaunch.look.stacks.frames import Frame, Thread
 
+_STARTS = ("Thread 0x", "Current thread 0x", "  File ")
+
+
+def is_cut(text: str) -> bool:
+    """Tell whether it ends inside a line of a dump, which is being written then, piece by piece."""
+    return text.rpartition("\n")[2].startswith(_STARTS)
+
 
 def read_fault(text: str) -> list[Thread]:
     """Read the last dump: `Thread 0x... [name] (most recent call first):`, and frames."""

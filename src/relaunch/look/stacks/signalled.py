@@ -13,7 +13,7 @@ import stat
 from relaunch.inside.limited import SIGNAL, STACKS
 from relaunch.inside.protocol import LIMITED
 from relaunch.inside.tells import NAME
-from relaunch.look.stacks.faults import read_fault
+from relaunch.look.stacks.faults import is_cut, read_fault
 from relaunch.look.stacks.frames import MAIN, LookError, Thread
 from relaunch.look.stacks.who import environment
 from relaunch.look.usage import PROC
@@ -47,7 +47,10 @@ class Question:
         send(self._pid, self._signal)
 
     def answer(self) -> list[Thread]:
-        """Return what it told, once nothing is added any more; until then nothing."""
+        """Return what it told, once nothing is added any more; until then nothing.
+
+        Where many want to run, it may wait for its turn inside a line.
+        """
         grown = {path: _size(path) for path, size in self._sizes.items() if _size(path) > size}
         if not grown or grown != self._before:
             self._before = grown
@@ -104,7 +107,7 @@ def _read(path: str, begin: int, pid: int) -> list[Thread]:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
-    return _numbered(read_fault(text), pid)
+    return [] if is_cut(text) else _numbered(read_fault(text), pid)
 
 
 def _numbered(found: list[Thread], pid: int) -> list[Thread]:
