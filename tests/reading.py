@@ -18,6 +18,12 @@ from pathlib import Path
 VERBS = ("log", "show", "diff")
 AT_START = ("PYTHON", "LC_", "LANG", "TZ")
 """What variables so called mean is decided when Python starts."""
+USUAL = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "LC_ALL": "C.UTF-8",
+    **({"LANG": os.environ["LANG"]} if "LANG" in os.environ else {}),
+}
+"""Those of the world of a test; another value asks for a process of its own."""
 _MOST_BYTES = 1 << 20
 
 
@@ -32,17 +38,16 @@ class Reader:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._env: dict[str, str] = {}
 
     def read(
         self, words: tuple[str, ...], text: str, env: Mapping[str, str], cwd: Path, timeout: float
     ) -> subprocess.CompletedProcess[str] | None:
         """Run a command of `rl` to its end; None where only a new process can."""
         told = {name: text for name, text in env.items() if name.startswith(AT_START)}
-        if self._process is None:
-            self._begin(told)
-        if told != self._env:
+        if told != USUAL:
             return None
+        if self._process is None:
+            self._begin()
         assert self._socket is not None
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, \
                 tempfile.TemporaryFile() as err:  # fmt: skip
@@ -61,15 +66,15 @@ class Reader:
                 err.read().decode("utf-8", "surrogateescape"),
             )  # fmt: skip
 
-    def _begin(self, told: dict[str, str]) -> None:
-        self._env = told  # no more: what has the home of a test is taken for a process of it
+    def _begin(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for one in (self._socket, theirs):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST_BYTES)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", __file__, str(theirs.fileno())],
-                env=told, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                env=USUAL,  # no more: with the home of a test it is taken for a process of it
+                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
 
