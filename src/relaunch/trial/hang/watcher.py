@@ -62,7 +62,7 @@ _SHARE = 50
 _MOST_PATIENCE = 8
 """So much longer than at first one is looked at that waits for somebody, again and again."""
 _TRIES, _BETWEEN_S = 5, 0.05
-"""So often it is read what each waits for, until nobody is met between two waits."""
+"""How many times the waits are read until no thread is between two of them, and the pause."""
 _STACKS_S = 3.0
 """So long the stacks of a process may take."""
 
