@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from relaunch.errors import JournalError, UsageError
-from relaunch.journal.malformed import MALFORMED
 from relaunch.journal.store import before
 from relaunch.recipe import GpuFree, Limits, Recipe, SmallDisk
 from relaunch.session.facts import matches
@@ -175,7 +174,7 @@ def recipe_of(
     def again(text: str) -> str:
         return text if as_kept else with_secrets(text, f"#{trial.id}")
 
-    try:
+    with trial.reading():
         return Recipe(
             argv=tuple(map(again, start["command"])),
             cwd=_moved(start, project.home.project),
@@ -202,10 +201,6 @@ def recipe_of(
             ranks=int(start.get("ranks", 0)),
             threads=bool(start.get("threads")),
         )
-    except MALFORMED as error:
-        raise JournalError(
-            f"trial #{trial.id} does not hold a whole recipe: {error}", hint=f"rl show {trial.id}"
-        ) from None
 
 
 def _reset_again(
