@@ -417,6 +417,32 @@ def test_few_files_are_enough(warm):
     goes_on(warm, 8, *lines)
 
 
+def test_few_files_are_enough_for_what_forks_too(warm):
+    lines = [
+        "import resource",
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
+        "if os.fork() == 0:",
+        "    os._exit(0)",
+        "print(os.wait()[1])",
+    ]
+    edit(warm, *lines)
+    assert told(first(warm)) == told(plain(warm))
+
+
+def test_a_file_that_took_the_number_of_one_of_ours_stays_in_what_forks(warm):
+    lines = [
+        "os.closerange(3, 4096)",
+        "for number in range(500, 600):",
+        "    os.dup2(1, number)",
+        "sys.stdout.flush()",
+        "if os.fork() == 0:",
+        "    os._exit(sum(os.write(number, b'.') != 1 for number in range(500, 600)))",
+        "print(os.wait()[1])",
+    ]
+    edit(warm, *lines)
+    assert told(first(warm)) == told(plain(warm))
+
+
 def test_a_folder_that_was_made_anew_gets_snapshots_of_its_own(warm):
     edit(warm, "print('x')")
     first(warm)

@@ -8,6 +8,7 @@ import os
 from ctypes import memmove, memset
 
 from .aside import higher
+from .states import identity_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Flags:
 
     def __init__(self) -> None:
         """Map memory that can be shared by its file descriptor."""
-        self.fd = higher(_memory())
+        self._keep(_memory())
         self._address = _mapped(self.fd)
         self._bytes = (ctypes.c_ubyte * MOST).from_address(self._address)
 
@@ -57,8 +58,14 @@ class Flags:
         fd = _memory()
         if _mapped(fd, self._address) != self._address:
             raise OSError(ctypes.get_errno(), "the flags cannot be mapped anew")
-        os.dup2(fd, self.fd, inheritable=False)
-        os.close(fd)
+        if identity_of(self.fd) == self._identity:  # the program may have its own there by now
+            os.close(self.fd)
+        self._keep(fd)
+
+    def _keep(self, fd: int) -> None:
+        """Have this file, under a number that the program may not allow itself any more."""
+        self.fd = higher(fd)
+        self._identity = identity_of(self.fd)
 
 
 def _memory() -> int:
