@@ -74,7 +74,8 @@ def test_when_nothing_fails_any_more_what_is_there_is_told_and_it_can_go_on(worl
     assert done.stderr.splitlines()[-1].endswith("then: rl shrink --resume")
     answers = Answers(str(world.journal / "searches" / "1"))
     attempts = json.loads((world.journal / "searches" / "1" / "end.json").read_text())["runs"]
-    assert len(answers.known) >= attempts > 0
+    running = 1  # of -j 1: what was not over then has no answer
+    assert len(answers.known) >= attempts - running > 0
     (world.project / "go").touch()
     rest = world.rl("shrink", "--resume")
     assert rest.returncode == 0, rest.stderr
