@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import World
 from tests.needs import needs
 from tests.people import Person, person, plain, root
-from tests.supervising import is_running, kill_at_once, wait_until
+from tests.supervising import PATIENCE_S, is_running, kill_at_once, wait_until
 
 __all__ = ["person", "plain", "root"]
 
@@ -594,7 +594,7 @@ def test_what_another_program_changed_meanwhile_is_kept_beside(person):
     assert process.stdout.readline() == b"ready\n"
     for name in ("log.txt", "tool"):
         (folder / name).write_text("other")
-    _, err = process.communicate(b"go\n", timeout=30)
+    _, err = process.communicate(b"go\n", timeout=PATIENCE_S)
     said = b"rl: another program was at work there: "
     assert said + b"log.txt is the other program's, log.txt.kept this one's" in err
     assert said + b"tool was not deleted" in err
@@ -628,7 +628,7 @@ def test_a_folder_that_was_replaced_meanwhile_is_not_written_to(person):
     (person.project / "victim").mkdir()
     (person.project / "victim/log.txt").write_text("theirs")
     folder.symlink_to("victim")
-    _, err = process.communicate(b"go\n", timeout=30)
+    _, err = process.communicate(b"go\n", timeout=PATIENCE_S)
     assert (person.project / "victim/log.txt").read_text() == "theirs"
     assert (away / "log.txt").read_text() == "program\n"
     assert f"at work there: {folder} is {away} now".encode() in err
@@ -644,7 +644,7 @@ def test_two_runs_at_once_are_both_kept(person):
         assert process.stdout is not None
         wrote.add(process.stdout.readline().decode())
     for process in runs:
-        process.communicate(b"go\n", timeout=30)
+        process.communicate(b"go\n", timeout=PATIENCE_S)
     assert {(folder / name).read_text() for name in ("log.txt", "log.txt.kept")} == wrote
 
 
@@ -673,7 +673,7 @@ def killed_while_it_keeps(who: Person, verb: str, *, whom: str) -> tuple[Path, s
                 kill_at_once(process.pid)
         elif is_running(holder):
             os.kill(holder, signal.SIGKILL)
-        err = process.communicate(timeout=60)[1].decode()
+        err = process.communicate(timeout=PATIENCE_S)[1].decode()
         if names and names_on_their_way(folder):
             return folder / names[0], err
         (folder / "new").unlink()
@@ -710,7 +710,7 @@ def test_where_nothing_was_on_its_way_the_folder_is_not_looked_through(person):
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     kill_at_once(process.pid)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     done = person.rl("run", "--", "true")
     assert "its record is kept" in done.stderr
     assert "has not its name" not in done.stderr
@@ -943,7 +943,7 @@ def test_a_folder_that_becomes_a_link_before_it_is_mounted_over_is_refused(root)
     wait_until(lambda: "mount(" in log.read_text())
     folder.rename(root.project / "aside")
     folder.symlink_to("victim")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert b"victim" not in out
     assert b"ckpt is another folder now   try: ls -ld ckpt\n" in err
     assert process.returncode == 2

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.needs import needs
 from tests.people import Person, root
-from tests.supervising import kill_at_once, wait_until
+from tests.supervising import PATIENCE_S, kill_at_once, wait_until
 
 __all__ = ["root"]
 
@@ -68,7 +68,7 @@ class Keeper:
         """Let it go on to its end; return what rl said."""
         while self.is_stopped():
             pass
-        return self.rl.communicate(timeout=60)[1].decode()
+        return self.rl.communicate(timeout=PATIENCE_S)[1].decode()
 
     def close(self) -> None:
         for process in (self.rl, self._strace):

@@ -24,7 +24,7 @@ from tests.depth import examples
 from tests.needs import needs
 from tests.people import UID, Person, plain, root
 from tests.second_writer import NAMES, Step, begin, do, seen
-from tests.supervising import is_running, kill_at_once, wait_until
+from tests.supervising import PATIENCE_S, is_running, kill_at_once, wait_until
 
 __all__ = ["plain", "root"]
 
@@ -97,7 +97,7 @@ class Pair:
         else:
             pids = below(self.rl.pid)
             kill_at_once(self.rl.pid)
-        self.err = self.rl.communicate(timeout=60)[1].decode()
+        self.err = self.rl.communicate(timeout=PATIENCE_S)[1].decode()
         wait_until(lambda: not any(is_running(pid) for pid in pids))
 
     def write_late(self) -> None:
@@ -156,7 +156,7 @@ def test_a_program_never_goes_on_in_a_folder_that_was_put_in_place_of_its_disk(
         assert pair.rl.stdin is not None
         pair.rl.stdin.close()
         pair.rl.stdin = None
-        err = pair.rl.communicate(timeout=60)[1].decode()
+        err = pair.rl.communicate(timeout=PATIENCE_S)[1].decode()
         assert "another program moved or replaced" in err
         assert "the program was ended, as it would write to what is there now" in err
         assert seen(pair.folder) == before
@@ -185,7 +185,7 @@ def test_what_was_written_through_a_map_stays_though_it_leaves_no_stamp(plain, r
             for one in theirs or [mapped(path, maps) for path in files]:
                 one[:] = b"theirs"
             maps.close()
-            err = rl.communicate(b"go\n", timeout=60)[1].decode()
+            err = rl.communicate(b"go\n", timeout=PATIENCE_S)[1].decode()
             assert [path.read_text() for path in files] == ["theirs", "theirs"], err
             assert (folder / "a.kept").read_text() == "program\n"
 
@@ -205,8 +205,8 @@ def test_what_a_plain_user_writes_through_a_map_stays_though_it_leaves_no_stamp(
     words = ["run", "--keep", "--disk", "ckpt=9M", "--", "sh", "-c", "rm ckpt/a; echo; read go"]
     rl = plain.world.start(plain.words(*words), stdin=subprocess.PIPE)
     rl.stdout.readline()
-    other.communicate(b"\n", timeout=60)
-    err = rl.communicate(b"go\n", timeout=60)[1].decode()
+    other.communicate(b"\n", timeout=PATIENCE_S)
+    err = rl.communicate(b"go\n", timeout=PATIENCE_S)[1].decode()
     assert path.read_text() == "theirs", err
 
 
@@ -246,7 +246,7 @@ def test_a_program_with_mounts_of_its_own_is_ended_too_when_its_disk_is_moved(ro
     finally:
         if is_running(program):
             os.kill(program, signal.SIGKILL)
-        err = process.communicate(timeout=60)[1].decode()
+        err = process.communicate(timeout=PATIENCE_S)[1].decode()
     assert "the program was ended, as it would write to what is there now" in err
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import World
 from tests.needs import INSTALLED, needs
+from tests.supervising import PATIENCE_S
 
 RL = (sys.executable, str(Path(__file__).parents[2] / "bin/rl"))
 """The script that an installer puts in place, with the Python that it names."""
@@ -81,7 +82,7 @@ def test_no_module_of_the_folder_is_loaded(world: World, sprung: Path, verb: str
         env = {"PYTHONPATH": path, "PYTHONSTARTUP": "re.py"}
         for before in (("--", "true"), ("--", "false"), words):
             found = world.start([*RL, *before], env=env)
-            _, err = found.communicate(timeout=120)
+            _, err = found.communicate(timeout=PATIENCE_S)
         assert not sprung.exists(), sprung.read_text()
         assert b"Traceback" not in err, err.decode()
 
@@ -92,7 +93,7 @@ def test_as_a_module_too_nothing_but_the_package_itself_is_looked_for_there(
     for name in FOR_A_MODULE:
         (world.project / f"{name}.py").unlink()
     for path in ("", "."):
-        done = world.rl("doctor", env={"PYTHONPATH": path}, timeout=120)
+        done = world.rl("doctor", env={"PYTHONPATH": path}, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stderr
         assert not sprung.exists(), sprung.read_text()
 
@@ -114,7 +115,7 @@ def test_a_python_that_is_asked_loads_no_module_of_the_folder(
     for safe in ("", "1"):
         words = [sys.executable, "-I", "-c", ASKS, INSTALLED[version]]
         found = world.start(words, env={"PYTHONSAFEPATH": safe})
-        out, err = found.communicate(timeout=120)
+        out, err = found.communicate(timeout=PATIENCE_S)
         assert not sprung.exists(), sprung.read_text()
         assert out.decode().split() == [version, str(not safe)], err
 
@@ -162,7 +163,7 @@ def test_no_tool_that_lies_in_the_folder_is_started(world: World, path: str):
         ("blame", "--", "false"), ("watch", "--once"), ("--slurm", "--", "true"), ("stacks", "1"),
     ):  # fmt: skip
         found = world.start([*RL, *words], env=env)
-        _, err = found.communicate(timeout=120)
+        _, err = found.communicate(timeout=PATIENCE_S)
         assert b"Traceback" not in err, err.decode()
         assert b"internal fault" not in err, err.decode()
         assert not sprung.exists(), (words, sprung.read_text())

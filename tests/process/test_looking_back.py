@@ -14,6 +14,7 @@ from hashlib import sha1
 import pytest
 from tests.conftest import World
 from tests.needs import needs
+from tests.supervising import PATIENCE_S
 
 from relaunch.journal.home import find_home
 from relaunch.journal.output import RESET, STDERR, STDOUT, OutputWriter
@@ -392,7 +393,7 @@ def test_code_is_not_given_back_into_a_folder_that_another_user_made_before(worl
     to = world.root / "back"
     line = 'mkdir "$0.new-$$" && chown 54321 "$0.new-$$" && exec "$@" -m relaunch back 1 --to "$0"'
     done = world.start(["sh", "-c", line, str(to), sys.executable])
-    _, err = done.communicate(timeout=60)
+    _, err = done.communicate(timeout=PATIENCE_S)
     assert done.returncode == 0, err
     assert (to / "train.py").read_text() == "print(1)\n"
     assert to.stat().st_uid == 0

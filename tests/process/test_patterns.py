@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.supervising import wait_until
+from tests.supervising import PATIENCE_S, wait_until
 
 ENDLESS = "(a+)+b"
 PRINTS = "print('a' * 60)"
@@ -52,7 +52,7 @@ def test_ctrl_c_reaches_the_program_while_its_output_is_looked_at(world):
     rl = world.start(["rl", *words])
     wait_until((world.project / "there").exists)
     rl.send_signal(signal.SIGINT)
-    rl.communicate(timeout=120)
+    rl.communicate(timeout=PATIENCE_S)
     assert rl.returncode == -signal.SIGINT  # as the program
     assert log(world)[0]["state"] == "interrupted"
 
@@ -64,7 +64,7 @@ def test_a_signal_ends_rl_while_it_looks_for_a_metric(world, stop, code):
     rl = world.start(words)
     wait_until(lambda: is_looking(rl.pid))
     rl.send_signal(stop)
-    rl.communicate(timeout=120)
+    rl.communicate(timeout=PATIENCE_S)
     assert rl.returncode == code
     (trial,) = log(world)
     assert (trial["state"], trial["exit_code"]) == ("passed", 0)

@@ -19,7 +19,7 @@ from tests.conftest import World
 from tests.depth import IS_DEEP, rounds
 from tests.needs import needs
 from tests.power import disk
-from tests.supervising import wait_until
+from tests.supervising import PATIENCE_S, wait_until
 
 RL = (sys.executable, "-m", "relaunch")
 REMOTE = "https://example.org/project.git"
@@ -84,7 +84,12 @@ class Worker(threading.Thread):
 def rl(at: Path, env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     """Run our command in the project on a disk."""
     return subprocess.run(
-        [*RL, *words], cwd=at / "project", env=env, capture_output=True, text=True, timeout=120
+        [*RL, *words],
+        cwd=at / "project",
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
 
 

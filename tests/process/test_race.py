@@ -12,7 +12,7 @@ import pytest
 from tests.depth import takes_turns
 from tests.needs import every_python
 from tests.racing import path_of
-from tests.supervising import wait_until
+from tests.supervising import PATIENCE_S, wait_until
 
 PYTHON = sys.executable
 
@@ -23,7 +23,7 @@ def program(world, name):
 
 
 def raced(world, *words, code=0):
-    done = world.rl("race", "--json", *words, timeout=120)
+    done = world.rl("race", "--json", *words, timeout=PATIENCE_S)
     assert done.returncode == code, done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)
@@ -355,7 +355,7 @@ def test_an_interrupted_race_tells_what_it_has_and_goes_on_where_it_was(world):
     process = world.start(["rl", "race", "-n", "100000", "-j", "1", *command])
     wait_until(lambda: len(probes(world)) >= 3)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert b"interrupted: no order of" in out
     assert b"next: rl race --resume" in out
@@ -373,7 +373,7 @@ def test_a_killed_race_leaves_nothing_running_and_the_next_one_nothing_lying(wor
     process = world.start(["rl", "race", "-n", "100000", "--", PYTHON, "killed.py"])
     wait_until(lambda: len(probes(world)) >= 3)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     wait_until(lambda: left_running("killed.py") == [])
     raced(world, "-n", "2", "--", PYTHON, "killed.py")
     assert not (world.journal / "searches/1/seats").exists()

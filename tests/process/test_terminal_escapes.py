@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from tests.conftest import World
+from tests.supervising import PATIENCE_S
 
 from relaunch.cli.main import VERBS
 
@@ -128,7 +129,7 @@ def on_a_terminal(world: World, words: list[str]) -> str:
         except OSError:  # nobody has it open any more
             break
     os.close(ours)
-    rl.wait(timeout=120)
+    rl.wait(timeout=PATIENCE_S)
     return b"".join(parts).decode("utf-8", "surrogateescape")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import World, mounted
 from tests.people import UID, Person, plain_user
+from tests.supervising import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 
@@ -194,7 +195,7 @@ def test_a_repository_of_another_user_that_is_none_does_not_hold_anything_up(
     as_attacker(attacker, shared, plant)
     done = subprocess.run(
         [sys.executable, "-m", "relaunch", "--", "true"], cwd=shared / "mine", env=world.env,
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 

@@ -9,6 +9,7 @@ import pytest
 from tests.depth import takes_turns
 from tests.needs import python_with_torch
 from tests.quality.capture.capturing import ENV, SOURCE, own_hosts
+from tests.supervising import PATIENCE_S
 
 from relaunch.journal.store import Trial
 from relaunch.session.calls import Choice, Replays
@@ -75,6 +76,6 @@ def test_data_frames(tmp_path):
 def test_tensors_and_frames_are_plain_data_and_come_back_exactly():
     done = subprocess.run(
         [python_with_torch(), str(Path(__file__).with_name("plain_kinds.py"))],
-        env={**ENV, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=120,
+        env={**ENV, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("compared\n", "")
