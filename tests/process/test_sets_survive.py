@@ -193,19 +193,19 @@ project, journal, stop, name = sys.argv[1:]
 files = [os.path.join(project, link, file) for link in ("conf", "data")
          for file in ("one.txt", "two.txt")]
 rounds = 0
-while not os.path.exists(stop):
+while rounds < 4 or not os.path.exists(stop):
     if name == "free":  # holds nothing, and still must always find the files
         for file in files:
             open(file).close()
-        rounds += 1
-        continue
-    sets = find_sets(project, configured={}, journal=journal)
-    with HeldSet(sets, name, journal=journal, label="#1"):
-        for _ in range(30):
-            texts = {open(file).read() for file in files}
-            assert texts == {name or "a"}, (name, texts)
+    else:
+        sets = find_sets(project, configured={}, journal=journal)
+        with HeldSet(sets, name, journal=journal, label="#1"):
+            for _ in range(30):
+                texts = {open(file).read() for file in files}
+                assert texts == {name or "a"}, (name, texts)
     rounds += 1
-print(rounds)
+    if rounds == 1:
+        print("reads", flush=True)
 """
 
 
@@ -223,12 +223,14 @@ def test_trials_at_once_never_mix_sets_and_readers_never_miss_a_file(tmp_path: P
         )
         for name in ("a", "b", "b", "c", "", "free")
     ]
+    for process in running:
+        assert process.stdout is not None
+        process.stdout.readline()
     time.sleep(3)  # the length of the test, not a wait for anything
     stop.touch()
     for process in running:
-        out, err = process.communicate(timeout=DEADLINE_S)
+        _, err = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0, err
-        assert int(out) > 3
     assert os.readlink(project / "conf") == "conf@a"
     assert os.readlink(project / "data") == "data@a"
 
@@ -244,12 +246,13 @@ def test_a_set_put_to_use_under_a_constant_reader_is_never_missing(tmp_path: Pat
         text=True,
     )
     sets = find_sets(str(project), configured={}, journal=journal)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "reads\n"
     for turn in range(400):
         use_set(sets, "abc"[turn % 3], journal=journal, tell=lambda line: None)
     stop.touch()
-    out, err = reader.communicate(timeout=DEADLINE_S)
+    _, err = reader.communicate(timeout=DEADLINE_S)
     assert reader.returncode == 0, err
-    assert int(out) > 3
 
 
 HOLDER = """
