@@ -14,7 +14,7 @@ from relaunch.look.tree import children
 from relaunch.look.trees import Tree
 from relaunch.look.usage import PROC, Process, command, has_in_environment, read_io, read_peak
 from relaunch.proc.companion import Companion
-from relaunch.proc.helper import Helper
+from relaunch.proc.helper import Helper, write_all
 from relaunch.proc.tree import MARKER
 from relaunch.record import Record
 
@@ -102,7 +102,7 @@ class Beside(Companion):
         wait_s = 0.0
         while not poll.poll(wait_s * 1000):
             wait_s = sampling.look(time.monotonic())
-        os.write(socket, dumps(sampling.finish()).encode())
+        write_all(socket, dumps(sampling.finish()).encode())
 
 
 class Sampling:
