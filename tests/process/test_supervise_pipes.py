@@ -225,6 +225,17 @@ def test_out_of_time_the_whole_tree_is_asked_to_end(tmp_path):
     assert not is_running(int((tmp_path / "pid").read_text()))
 
 
+def test_out_of_time_who_ends_when_asked_is_not_named(tmp_path):
+    """It ends a moment after the program, whose end is what is waited for first."""
+    slow = f"trap 'sleep 0.3; exit' TERM; echo > {tmp_path}/ready; while :; do sleep 0.01; done"
+    deaf = f"trap '' TERM; echo > {tmp_path}/deaf; exec sleep 1004"
+    script = f'sh -c "{slow}" & sh -c "{deaf}" & exec sleep 1003'
+    run(tmp_path, "sh", "-c", script, timeout_s=1)
+    named = [str(who).split(" ", 1)[1] for who in ended(tmp_path)["ended_processes"]]
+    is_all_there = all((tmp_path / name).exists() for name in ("ready", "deaf"))
+    assert named == ["sleep 1004"] or not is_all_there
+
+
 def test_out_of_time_comes_even_when_nobody_reads(tmp_path):
     rl = start(tmp_path, "yes", options={"timeout_s": 0.3})
     try:

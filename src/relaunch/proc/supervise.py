@@ -37,7 +37,6 @@ __all__ = ["Ended", "Supervision", "die_of", "find_program", "supervise"]
 
 DOUBLE_INTERRUPT_S = 2.0
 TIMEOUT_GRACE_S = 5.0
-UNASKED_S = 0.5
 _INTERRUPT_TAIL_S = 5.0
 _TO_END = (_signal.SIGTERM, _signal.SIGHUP)
 """Who sends us these wants the program to end: that it does is no failure of its own."""
@@ -366,8 +365,7 @@ class Supervision:
     def _end_survivors(self) -> tuple[str, ...]:
         if self.tree.nobody_left():
             return ()
-        patience = 0.0 if self._killed or self._timed_out else UNASKED_S
-        return self.tree.end(self.relay.turn, unasked_s=patience)
+        return self.tree.end(self.relay.turn, were_asked=self._killed or self._timed_out)
 
     def _ended(self, status: int, duration_s: float, ended: tuple[str, ...]) -> Ended:
         signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None

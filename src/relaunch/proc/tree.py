@@ -22,6 +22,7 @@ WARM_NAMES = frozenset(("rl-snapshot", "rl-host"))
 _WARM_RUNNER = "/inside/warm/main.py"
 
 TERM_GRACE_S = 2.0
+UNASKED_S = 0.5
 _KILL_LIMIT_S = 5.0
 
 
@@ -198,18 +199,19 @@ class Tree:
         while self.signal(_signal.SIGKILL) and time.monotonic() < deadline:
             self.reap()
 
-    def end(self, wait: Callable[[float], object], *, unasked_s: float) -> tuple[str, ...]:
+    def end(self, wait: Callable[[float], object], *, were_asked: bool) -> tuple[str, ...]:
         """End who is left and return them as `pid command`; `wait(seconds)` passes the time.
 
-        Who ends by itself within `unasked_s` is not counted: a `tee` needs a moment to see the
-        end of its input, and to write the last lines.
+        Who ends by itself within `UNASKED_S` is not counted: a `tee` needs a moment to see the
+        end of its input, and to write the last lines. Nor is who ends because all `were_asked` to.
         """
-        if self._await_end(wait, unasked_s):
+        if self._await_end(wait, TERM_GRACE_S if were_asked else UNASKED_S):
             return ()
         ended = {p.pid: f"{p.pid} {command(p)}" for p in self.living()}
-        self.signal(_signal.SIGTERM)
-        self.signal(_signal.SIGCONT)  # a stopped process would not see it
-        if not self._await_end(wait, TERM_GRACE_S):
+        if not were_asked:
+            self.signal(_signal.SIGTERM)
+            self.signal(_signal.SIGCONT)  # a stopped process would not see it
+        if were_asked or not self._await_end(wait, TERM_GRACE_S):
             ended.update((p.pid, f"{p.pid} {command(p)}") for p in self.living())
             self.kill()
             self._await_end(wait, TERM_GRACE_S)

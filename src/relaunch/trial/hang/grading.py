@@ -40,6 +40,8 @@ class Seen(Record):
     """Of Python, innermost first; none: it runs no Python, or could not be read."""
     moved: bool = False
     """It ran meanwhile, if only for a moment."""
+    is_ready: bool = False
+    """It has a core, or waits for one."""
     cpu: float = 0.0
     """Share of a core."""
     same: bool = True
@@ -137,9 +139,13 @@ def _is_busy(one: Seen) -> bool:
 def are_on_their_way(seen: Sequence[Seen]) -> bool:
     """Tell whether a thread was met between two waits: for whom it waits is not known then.
 
-    Where many want to run, one that only polls is met so for a good part of the time.
+    Where many want to run, one that only polls is met so for a good part of the time, and has no
+    turn at all for some of it.
     """
-    return any(one.moved and one.wait.what == meaning.RUNS and not _is_busy(one) for one in seen)
+    return any(
+        one.wait.what == meaning.RUNS and (one.moved or one.is_ready) and not _is_busy(one)
+        for one in seen
+    )
 
 
 def _changes(seen: Sequence[Seen]) -> bool:

@@ -113,6 +113,7 @@ class Window:
                         name=named.name if named else "",
                         frames=own_part(named.frames) if named else (),
                         moved=before is None or not is_known or before.switches != one.switches,
+                        is_ready=one.state == "R",
                         cpu=ticks / _HZ / age_s,
                         same=not self.works,
                     )
