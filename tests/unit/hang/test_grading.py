@@ -236,7 +236,7 @@ def test_one_that_polls_and_is_met_between_two_waits_tells_nothing_yet():
     runs = Wait(what=RUNS)
     assert are_on_their_way([seen(1, lock(1)), seen(1, runs, tid=2, moved=True, cpu=0.01)])
     assert not are_on_their_way([seen(1, runs, moved=True, cpu=0.9)])  # it spins
-    assert are_on_their_way([seen(1, runs, is_ready=True)])  # no turn at all
-    assert not are_on_their_way([seen(1, runs, is_ready=True, cpu=0.9)])
+    assert are_on_their_way([seen(1, runs).but(is_ready=True)])  # no turn at all
+    assert not are_on_their_way([seen(1, runs, cpu=0.9).but(is_ready=True)])
     assert not are_on_their_way([seen(1, runs)])  # stuck outside of a call, as in a page fault
     assert not are_on_their_way([seen(1, lock(1), moved=True)])
