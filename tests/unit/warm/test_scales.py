@@ -46,6 +46,19 @@ def test_what_would_not_fit_alone_goes_before_others() -> None:
     assert named(scales.to_drop(steps, is_one_going=False)) == "3"
 
 
+def test_while_a_run_holds_what_would_not_fit_alone_no_other_goes_for_it() -> None:
+    memory = [PLENTY]
+    scales = Scales(lambda: memory[0])
+    small, large = waiting(1, 1.0, pss=90, alone=90), waiting(2, 2.0, pss=300, alone=300)
+    large.resuming = 1
+    assert scales.to_drop([small, large], is_one_going=False) is None
+    memory[0] = (1000, 40)  # but where the machine is almost full
+    assert named(scales.to_drop([small, large], is_one_going=False)) == "1"
+    memory[0] = PLENTY
+    large.resuming = 0
+    assert named(scales.to_drop([small, large], is_one_going=False)) == "2"
+
+
 def test_on_a_machine_that_is_almost_full_even_allowed_ones_go() -> None:
     scales = Scales(lambda: (1000, 40))
     scales.wish_bytes = 500.0

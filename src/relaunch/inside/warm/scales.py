@@ -72,15 +72,19 @@ class Scales:
             victim = ladder.to_drop(snapshots)
             if victim is not None:
                 return victim
-        if is_one_going or not snapshots or not self._is_memory_short(snapshots):
+        if is_one_going or not snapshots:
             return None
-        too_large = ladder.too_large(snapshots, self.allowed_bytes)
-        return too_large or ladder.to_drop(snapshots, memory_is_short=True)
-
-    def _is_memory_short(self, snapshots: Sequence[Snapshot]) -> bool:
         total, available = self._memory()
         is_low = available < _LOW_MEMORY * total
-        return is_low or sum(one.pss for one in snapshots) > self.allowed_bytes
+        allowed = self.allowed_bytes
+        if not is_low and sum(one.pss for one in snapshots) <= allowed:
+            return None
+        too_large = ladder.too_large(snapshots, allowed)
+        if too_large is None and not is_low and any(one.alone > allowed for one in snapshots):
+            return (
+                None  # a run came from it: it goes when that has ended, and then the rest may fit
+            )
+        return too_large or ladder.to_drop(snapshots, memory_is_short=True)
 
 
 def weigh(snapshot: Snapshot, others: set[int]) -> None:
