@@ -57,9 +57,9 @@ class Probe(Record):
     """A question at a line or function of the program, asked without editing it."""
 
     kind: str
-    """peek, log, count, where, who, sleep, break, die, section, shapes"""
+    """peek, log, count, where, who, sleep, break, die, section, shapes, package"""
     file: str
-    """Where it really is: absolute, links followed."""
+    """Where it really is: absolute, links followed. Empty for a package: its name is the label."""
     line: int = 0
     end: int = 0
     """Of a section: its last line."""

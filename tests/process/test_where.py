@@ -427,3 +427,64 @@ def test_every_copy_of_a_package_is_listed(stage):
     assert lines[1] == f"  loads  {stage.world.project}/pkg/__init__.py"
     assert lines[3] == f"  hidden {site}/pkg/__init__.py"
     assert stage.world.rl("where", "nopkg").returncode == 1
+
+
+def test_without_a_command_the_path_of_the_last_one_counts(stage):
+    stage.package(stage.world.project)
+    stage.package(stage.world.project / "tools")
+    stage.package(stage.root / "clone")
+    stage.use("import pkg\n", name="tools/use.py")
+    stage.command[-1:] = ["tools/use.py"]
+    for words, folder in (
+        (stage.command, "tools"),
+        ([stage.python, "-m", "tools.use"], "."),
+        ([stage.python, "-P", "tools/use.py"], "../clone"),
+    ):
+        stage.world.rl("--", *words, env={"PYTHONPATH": str(stage.root / "clone")})
+        done = stage.world.rl("where", "pkg", env={"PYTHONPATH": str(stage.root / "clone")})
+        first = (stage.world.project / folder).resolve() / "pkg/__init__.py"
+        assert done.stdout.splitlines()[1] == f"  loads  {first}", done.stdout
+    stage.world.rl("--", stage.python, "-I", "tools/use.py")
+    done = stage.world.rl("where", "pkg", env={"PYTHONPATH": str(stage.root / "clone")})
+    assert done.returncode == 1
+    assert "not found" in done.stdout
+
+
+@every_python
+def test_with_a_command_what_it_puts_on_its_path_counts(stage, python):
+    stage.python = python
+    clone = stage.package(stage.root / "clone")
+    stage.package(stage.world.project)
+    stage.use(f"import sys\nsys.path.insert(0, {str(clone)!r})\nimport pkg\n")
+    done = stage.world.rl("where", "-q", "pkg", "use.py:3", "--", *stage.command)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:6] == [
+        f"  loaded {clone}/pkg/__init__.py",
+        f"         sys.path[0] {clone}, put there while it ran",
+        f"  hidden {stage.world.project}/pkg/__init__.py",
+        f"         sys.path[1] {stage.world.project}",
+        "use.py:3  EXECUTED: 1 time",
+    ]
+
+
+def test_a_part_of_a_package_and_two_processes_with_two_copies(stage):
+    clone = stage.package(stage.root / "clone")
+    stage.package(stage.world.project)
+    again = f"subprocess.run([{stage.python!r}, '-m', 'pkg.core'], cwd={str(clone)!r})\n"
+    stage.use(f"import subprocess, pkg.core\n{again}")
+    done = stage.world.rl("where", "-q", "--json", "pkg", "pkg.core", "--", *stage.command)
+    whole, part = json.loads(done.stdout)["loaded"]
+    of_ours, of_clone = f"{stage.world.project}/pkg", f"{clone}/pkg"
+    files = {one["file"] for one in whole["from"]}
+    assert files == {f"{of_ours}/__init__.py", f"{of_clone}/__init__.py"}
+    assert [one["file"] for one in part["from"]] == [f"{of_ours}/core.py"]
+    assert done.returncode == 0
+
+
+def test_a_package_that_nobody_imports_is_said_to_be_none(stage):
+    stage.package(stage.world.project)
+    stage.use("x = 1\n")
+    done = stage.world.rl("where", "-q", "pkg", "--", *stage.command)
+    assert done.returncode == 1
+    assert "pkg  NEVER IMPORTED: by `" in done.stdout
+    assert f"  loads  {stage.world.project}/pkg/__init__.py" in done.stdout

@@ -3,71 +3,136 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from relaunch.cli import draw
 from relaunch.cli.opened import open_project
 from relaunch.errors import UsageError
-from relaunch.jsontext import loads
-from relaunch.proc.ours import ask_python
 from relaunch.session.plan import last_trial
-from relaunch.trial.place.interpreter import interpreter
+from relaunch.trial.place.copies import copies_for
+from relaunch.trial.place.interpreter import find_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-_SCRIPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "inside", "probe", "copies.py")
+    from relaunch.session.project import Project
+    from relaunch.trial.place.interpreter import Start
+    from relaunch.trial.probe.seen import Seen
+
+    Copy = Mapping[str, Any]
 
 
 def list_copies(packages: Sequence[str], *, json: bool) -> int:
-    """Ask the Python that programs here run with; 1 where one of the packages is not found."""
-    python = _python()
-    with open(_SCRIPT, encoding="utf-8") as file:
-        text = file.read()
-    tops = [name.partition(".")[0] for name in packages]
-    run = f"exec(compile({text!r}, 'copies', 'exec'))"
-    needed = "import __future__, importlib.machinery, importlib.metadata, json"
-    asked = ask_python(python, needed, run, words=tops)
-    try:
-        found = loads(asked.text)
-    except ValueError:
-        why = asked.err.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise UsageError(f"{python} does not answer: {' '.join(why)}", hint="rl doctor") from None
+    """List what a program would find at its start; 1 where one of the packages is not found."""
+    project = open_project()
+    argv, start, cwd, env = _beginning(project)
+    names = [name.partition(".")[0] for name in packages]
+    found = copies_for(start, names, cwd=cwd, env=env)
+    python = start.python.executable
     if json:
-        draw.say_json("where", {"python": python, "packages": found})
+        draw.say_json("where", {"python": python, "command": argv, "packages": found})
     else:
         pen = draw.pen()
-        lines = [line for name in tops for line in screen(name, found[name], python, pen)]
-        draw.say("\n".join(lines) + "\n")
-    return 0 if all(found[name] for name in tops) else 1
+        command = shlex.join(argv)
+        begins = f" as `{_short(command)}` begins" if argv else ""
+        for name in names:
+            draw.say("\n".join(_listed(name, found[name], f"{python}{begins}", pen)) + "\n")
+        if argv:
+            again = f"rl where {' '.join(packages)} -- {command}"
+            draw.say(pen("dim", f"  what it puts on sys.path itself counts with: {again}") + "\n")
+    return 0 if all(found[name] for name in names) else 1
 
 
-def _python() -> str:
-    """Return the Python of the last trial, or the one that `python` means here."""
-    project = open_project()
+def _short(command: str) -> str:
+    return command if len(command) <= _WIDTH else f"{command[:_WIDTH]}..."
+
+
+_WIDTH = 40
+
+
+def _beginning(project: Project) -> tuple[list[str], Start, str, dict[str, str]]:
+    """Return the last command, how it enters Python and where; or what `python` means here."""
     last = last_trial(project)
-    known = (last.start.get("python") or {}).get("executable") if last is not None else None
-    if known and os.access(known, os.X_OK):
-        return str(known)
+    if last is not None:
+        with last.reading():
+            argv = [str(word) for word in last.start["command"]]
+            cwd = str(last.start["cwd"])
+            env = {**os.environ, **last.start["env_set"]}
+        start = find_start(argv, env, cwd)
+        if start is not None and os.access(start.python.executable, os.X_OK):
+            return argv, start, cwd, {**env, **start.env}
     for word in ("python", "python3"):
-        found = interpreter([word], os.environ, project.cwd)
-        if found is not None:
-            return found.executable
+        start = find_start([word], os.environ, project.cwd)
+        if start is not None:
+            return [], start, project.cwd, dict(os.environ)
     raise UsageError("no Python found here", hint="rl where PACKAGE -- python train.py")
 
 
-def screen(name: str, copies: Sequence[Mapping[str, Any]], python: str, pen: draw.Pen) -> list[str]:
+def _listed(name: str, copies: Sequence[Copy], where: str, pen: draw.Pen) -> list[str]:
     """Draw the copies of one package, the winner first."""
-    lines = [f"{pen('bold', name)} for {draw.clean(python)}"]
+    lines = [f"{pen('bold', name)} for {draw.clean(where)}"]
     if not copies:
-        return [*lines, f"  not found   try: {python} -m pip install {name}"]
+        return [*lines, f"  not found   try: python -m pip install {name}"]
     # A package with an __init__ wins over folders of a namespace that come before it.
     ordered = sorted(copies, key=lambda one: bool(one["namespace"]))
     for index, one in enumerate(ordered):
-        mark = pen("green", "loads ") if index == 0 else "hidden"
-        kind = " (namespace)" if one["namespace"] else ""
-        version = f"   {one['version']}" if one["version"] else ""
-        lines.append(f"  {mark} {draw.clean(str(one['file']))}{kind}{draw.clean(version)}")
-        lines.append(pen("dim", f"         {draw.clean(str(one['where']))}"))
+        lines += _drawn(one, pen("green", "loads ") if index == 0 else "hidden", pen)
     return lines
+
+
+def _drawn(one: Copy, mark: str, pen: draw.Pen) -> Iterable[str]:
+    kind = " (namespace)" if one["namespace"] else ""
+    version = f"   {one['version']}" if one["version"] else ""
+    yield f"  {mark} {draw.clean(str(one['file']))}{kind}{draw.clean(version)}"
+    yield pen("dim", f"         {draw.clean(str(one['where']))}")
+
+
+# --- what a program that was run did load
+
+
+def loaded_by(number: int, name: str, seen: Seen) -> dict[str, Any]:
+    """Return which copies of a package the processes of a program loaded, for JSON and screen."""
+    notes = seen.noted("copies", number)
+    groups: dict[str, dict[str, Any]] = {}
+    for note in [one for one in notes if one["imported"]]:
+        group = groups.setdefault(str(note["file"]), {**note, "pids": []})
+        group["pids"].append(note["pid"])
+    loaded = [
+        {key: group[key] for key in ("file", "origin", "pids", "copies")}
+        for group in groups.values()
+    ]
+    found = notes[0]["copies"] if notes and not loaded else []
+    return {"package": name, "processes": len(notes), "from": loaded, "copies": found}
+
+
+def loaded_screen(told: Mapping[str, Any], command: Sequence[str], pen: draw.Pen) -> list[str]:
+    """Draw it: the copy that was loaded, and those that it hides."""
+    name = str(told["package"])
+    program = f"`{_short(shlex.join(command))}`"
+    if not told["processes"]:
+        unknown = f"{pen('red', 'UNKNOWN')}: no Python process of {draw.clean(program)} told"
+        return [f"{pen('bold', name)}  {unknown}"]
+    if not told["from"]:
+        head = f"{pen('bold', name)}  {pen('red', 'NEVER IMPORTED')}: by {draw.clean(program)}"
+        return [head, *_listed(name.partition(".")[0], told["copies"], "an import at its end", pen)]
+    lines = []
+    for group in told["from"]:
+        count = f", {len(group['pids'])} processes" if len(group["pids"]) > 1 else ""
+        lines.append(f"{pen('bold', name)} in {draw.clean(program)}{count}")
+        lines.append(f"  {pen('green', 'loaded')} {draw.clean(str(group['file']))}")
+        lines.append(pen("dim", f"         {draw.clean(str(group['origin']))}"))
+        top = name.partition(".")[0]
+        for one in group["copies"]:
+            if not _holds(one, str(group["file"]), top):
+                lines += _drawn(one, "hidden", pen)
+    return lines
+
+
+def _holds(one: Copy, file: str, top: str) -> bool:
+    """Tell whether a copy of a package is the one from which a file of it came."""
+    place = str(one["file"])
+    folder = os.path.dirname(place) if os.path.basename(place).startswith("__init__.") else place
+    is_within = f"{file}/".startswith(f"{folder}/")
+    return file == place or (os.path.basename(folder) == top and is_within)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from relaunch.cli import draw
+from relaunch.cli.copies import list_copies, loaded_by, loaded_screen
 from relaunch.cli.launch_options import OPTIONS, parse_with_words, wants_help
 from relaunch.cli.launch_options import arguments as launch_arguments
 from relaunch.cli.opened import open_project
@@ -27,7 +28,9 @@ Examples
   rl where src/pkg/core.py:Loader.next -- pytest -q
   rl where train.py:88 -- torchrun train.py
   rl where src/pkg/core.py -- python -m pkg      is this file loaded at all?
-  rl where pkg                        every copy that Python sees; which wins
+  rl where pkg                        every copy that the last command could
+                                      load at its start; which wins
+  rl where pkg -- python train.py     which one it did load
 
 Verdicts: EXECUTED, LINE NOT REACHED, NOT CALLED, WRONG FILE, NEVER IMPORTED,
 NO PROBE POSSIBLE. Exit code: the program's own; 1 if that is 0 and not all ran.
@@ -57,14 +60,12 @@ def quick(words: list[str]) -> int | None:
         raise UsageError(
             "no place: FILE, FILE:LINE, FILE:FUNCTION or PACKAGE", hint="rl where --help"
         )
-    if all(_is_package(word) for word in asked):
-        from relaunch.cli.copies import list_copies
-
+    if command is None and all(_is_package(word) for word in asked):
         return list_copies(asked, json=values.get("json", False))
-    found = [_asked(word) for word in asked]
-    probes: list[Probe] = []
+    packages = [draw.clean(word) for word in asked if _is_package(word)]
+    probes = [Probe(kind="package", file="", label=name) for name in packages]
     questions: list[tuple[int, list[Around]]] = []
-    for probe, place in found:
+    for probe, place in [_asked(word) for word in asked if not _is_package(word)]:
         number = len(probes)
         probes.append(probe)
         around = list(_around(place, number + 1))
@@ -82,14 +83,19 @@ def quick(words: list[str]) -> int | None:
         verdict(n, probes[n], attempt.seen, around=around, command=attempt.recipe.argv)
         for n, around in questions
     ]
+    copies = [loaded_by(n, name, attempt.seen) for n, name in enumerate(packages)]
     if values.get("json"):
         told = [as_json(n, probes[n], attempt.seen, one)
                 for (n, _), one in zip(questions, verdicts, strict=True)]  # fmt: skip
-        draw.say_json("where", {"places": told})
+        draw.say_json("where", {"places": told, **({"loaded": copies} if copies else {})})
     else:
-        for (n, _), one in zip(questions, verdicts, strict=True):
-            draw.say("\n".join(screen(probes[n], one, pen=draw.pen())) + "\n")
-    return code or int(any(one.word != EXECUTED for one in verdicts))
+        pen = draw.pen()
+        for one in copies:
+            draw.say("\n".join(loaded_screen(one, attempt.recipe.argv, pen)) + "\n")
+        for (n, _), found in zip(questions, verdicts, strict=True):
+            draw.say("\n".join(screen(probes[n], found, pen=pen)) + "\n")
+    has_run = all(one.word == EXECUTED for one in verdicts) and all(one["from"] for one in copies)
+    return code or int(not has_run)
 
 
 def _is_package(word: str) -> bool:

@@ -1,11 +1,12 @@
 """Every copy of a package that this Python could load, in the order in which it looks.
 
-Run by itself in the user's Python: `python -c TEXT package...`; prints JSON. Nothing is imported.
+Asked at the end of a program, or run by itself in the user's Python: `python -c TEXT first folder
+package...`, with the first entry of the path, if there is one, and the folder to be in; prints
+JSON. Nothing is imported.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
@@ -70,4 +71,9 @@ def _lines(path: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: copies(name) for name in sys.argv[1:]}))  # noqa: T201
+    import json
+
+    _first, _folder, *_names = sys.argv[1:]
+    os.chdir(_folder)
+    sys.path[: sys.path[:1] == [""]] = [_first] if _first else []  # older ones begin with a ""
+    print(json.dumps({name: copies(name) for name in _names}))  # noqa: T201

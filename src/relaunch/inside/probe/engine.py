@@ -37,6 +37,8 @@ class Engine:
         self.runtime = runtime
         self._by_file: dict[str, list[tuple[int, Any]]] = {}
         for number, probe in enumerate(runtime.probes):
+            if probe["kind"] == "package":
+                continue  # asked for at the end
             self._by_file.setdefault(probe["file"], []).append((number, probe))
         self._names = {os.path.basename(file) for file in self._by_file}
         self._ours: dict[int, CodeType] = {}

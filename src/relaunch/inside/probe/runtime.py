@@ -147,6 +147,7 @@ class Runtime:
             "break": self._break,
             "die": self._die,
             "shapes": lambda *_: lambda values: None,
+            "package": lambda *_: lambda values: None,
             "section": self._section,
         }[probe["kind"]]
         return self._never_failing(number, make(number, probe))
