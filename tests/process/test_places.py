@@ -94,6 +94,33 @@ def test_a_clone_given_by_src_is_the_one_loaded_and_that_is_proven(world, tmp_pa
     assert any("pack was not" in line or "WRONG" in line for line in lines_of(ran)), ran.stderr
 
 
+def test_a_run_that_loads_another_copy_is_another_attempt(world, tmp_path):
+    """Which copy was loaded is seen in the output; what is said of it must fit."""
+    (tmp_path / "site/pack").mkdir(parents=True)
+    (tmp_path / "site/pack/__init__.py").write_text("WHERE = 'site'\n")
+    world.write("pyproject.toml", "[project]\nname = 'pack'\nversion = '1'\n")
+    world.write("src/pack/__init__.py", "WHERE = 'project'\n")
+    world.write("use.py", "import pack; print(pack.WHERE)\n")
+    world.env["PYTHONPATH"] = str(tmp_path / "site")
+    command = ("--", sys.executable, "use.py")
+    for words, shown, same, is_doubted in (
+        (command, "site", "", True),
+        (("--src", ".", *command), "project", "", False),
+        (("--src", str(tmp_path / "site"), *command), "site", "", False),
+        (("--src", ".", *command), "project", "#2", False),
+        (("--frozen", *command), "site", "#1", True),
+        (("again", "1"), "site", "#1", True),
+        (("again", "2"), "project", "#2", False),
+    ):
+        ran = world.rl(*words)
+        assert ran.stdout == f"{shown}\n", words
+        assert ("edits here are not tested" in ran.stderr) is is_doubted, words
+        identical = [line for line in lines_of(ran) if "identical to" in line]
+        assert [line.split("identical to ")[1].split()[0] for line in identical] == (
+            [same] if same else []
+        ), words
+
+
 @pytest.fixture
 def sets(world):
     world.write("conf/precision.yaml", "dtype: fp32\nlr: 1\n")

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 def list_copies(packages: Sequence[str], *, json: bool) -> int:
     """List what a program would find at its start; 1 where one of the packages is not found."""
     project = open_project()
-    argv, start, cwd, env = _beginning(project)
+    argv, start, cwd = _beginning(project)
     names = [name.partition(".")[0] for name in packages]
-    found = copies_for(start, names, cwd=cwd, env=env)
+    found = copies_for(start, names, cwd=cwd)
     python = start.python.executable
     if json:
         draw.say_json("where", {"python": python, "command": argv, "packages": found})
@@ -52,7 +52,7 @@ def _short(command: str) -> str:
 _WIDTH = 40
 
 
-def _beginning(project: Project) -> tuple[list[str], Start, str, dict[str, str]]:
+def _beginning(project: Project) -> tuple[list[str], Start, str]:
     """Return the last command, how it enters Python and where; or what `python` means here."""
     last = last_trial(project)
     if last is not None:
@@ -62,11 +62,11 @@ def _beginning(project: Project) -> tuple[list[str], Start, str, dict[str, str]]
             env = {**os.environ, **last.start["env_set"]}
         start = find_start(argv, env, cwd)
         if start is not None and os.access(start.python.executable, os.X_OK):
-            return argv, start, cwd, {**env, **start.env}
+            return argv, start, cwd
     for word in ("python", "python3"):
         start = find_start([word], os.environ, project.cwd)
         if start is not None:
-            return [], start, project.cwd, dict(os.environ)
+            return [], start, project.cwd
     raise UsageError("no Python found here", hint="rl where PACKAGE -- python train.py")
 
 

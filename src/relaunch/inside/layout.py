@@ -6,6 +6,7 @@ import os
 from itertools import islice
 
 BUILD_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+_BUILT_BY = ("pyproject.toml", "setup.py")
 _DECLARED_FOLDERS = ("lib", "python", "source", "packages")
 _NEVER_THE_PACKAGE = frozenset(
     (
@@ -32,6 +33,19 @@ def import_root(package: str, path: str) -> str:
     for _ in package.split("."):
         path = os.path.dirname(path)
     return path
+
+
+def built_root(checkout: str) -> str:
+    """Return what comes first on PYTHONPATH to load the packages of a checkout that is built."""
+    if not any(os.path.exists(os.path.join(checkout, name)) for name in _BUILT_BY):
+        return ""
+    return source_root(checkout)
+
+
+def source_root(checkout: str) -> str:
+    """Return `src` of a checkout, or itself where there is none."""
+    inner = os.path.join(checkout, "src")
+    return inner if os.path.isdir(inner) else checkout
 
 
 def _roots(checkout: str) -> list[str]:

@@ -31,13 +31,13 @@ from relaunch.session.place import Place
 from relaunch.session.plan import recipe_json
 from relaunch.settings import memory_bytes
 from relaunch.trial.engine import World, run_trial
-from relaunch.trial.place.doubts import doubts, interpreter
+from relaunch.trial.place.doubts import doubts, find_start, imports, interpreter
 from relaunch.trial.redact import forms, redact_all
 from relaunch.trust import owner_if_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from relaunch.events import Event
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from relaunch.trial.engine import Result
     from relaunch.trial.launch.node import Node
     from relaunch.trial.launch.warm import Launched
-    from relaunch.trial.place.doubts import Interpreter
+    from relaunch.trial.place.doubts import Import, Interpreter
     from relaunch.trial.probe.seen import Seen
 
 
@@ -245,7 +245,12 @@ class Attempt:
         if self._hidden:  # two that look the same may differ
             start["hidden"] = facts.digest(*self._hidden, salt=salt)
         start["host"] = facts.host()
-        start["doubts"] = self._doubts(env, python)
+        found = self._imports(env)
+        # What another copy hides is hidden in a frozen copy too, and in what is run again.
+        place.is_led = not found or any(one.is_own for one in found)
+        led = place.foretold_env()
+        found = self._imports(led) if led != env else found
+        start["doubts"] = self._doubts(led, python, found)
         if python:
             start["python"] = {
                 "executable": python.executable,
@@ -261,7 +266,9 @@ class Attempt:
                 start["packages"] = facts.packages(journal.home, python.site_packages)
             start["set_digest"] = place.set_digest()
             surroundings = facts.digest(start["packages"], start["set_digest"])
-            identity = self._identity(env, surroundings, salt)
+            came = [f"{one.package} {self._shortened(one.path)}" for one in found]
+            came += [f"{python.executable} {python.version}"] if python else []
+            identity = self._identity(env, surroundings, salt, came)
             lineage = facts.digest(*start["command"])
             self.trial = journal.begin(start, identity=identity, lineage=lineage)
             if self.name:
@@ -273,8 +280,13 @@ class Attempt:
         if self._no_code:
             self._warn(f"the code is not recorded: {self._no_code}")
 
-    def _identity(self, env: Mapping[str, str], surroundings: str, salt: bytes) -> str:
-        """Name all that decides what the program does; nothing when the code is not known."""
+    def _identity(
+        self, env: Mapping[str, str], surroundings: str, salt: bytes, came: Sequence[str]
+    ) -> str:
+        """Name all that decides what the program does; nothing when the code is not known.
+
+        `came` says by which Python it runs and where that finds the packages of the project.
+        """
         if self.code is None:
             return ""
         recipe = self.recipe
@@ -292,9 +304,24 @@ class Attempt:
             *(["elsewhere", *recipe.elsewhere.words] if recipe.elsewhere is not None else []),
             *(["single"] if recipe.single else []),
             *([f"{recipe.ranks} {recipe.threads}"] if recipe.ranks else []),
+            *came,
+            *(f"src {self._shortened(clone)}" for clone in recipe.src),
         )
 
-    def _doubts(self, env: Mapping[str, str], python: Interpreter | None) -> list[str]:
+    def _shortened(self, path: str) -> str:
+        """Name a path so that it is the same in another work tree of the project."""
+        return os.path.relpath(path, self.project.home.project)
+
+    def _imports(self, env: Mapping[str, str]) -> tuple[Import, ...]:
+        recipe = self.recipe
+        start = find_start(recipe.argv, env, recipe.cwd)
+        if start is None:
+            return ()
+        return imports(start, cwd=recipe.cwd, project=self.project.home.project)
+
+    def _doubts(
+        self, env: Mapping[str, str], python: Interpreter | None, found: Sequence[Import]
+    ) -> list[str]:
         changed: tuple[str, ...] = ()
         if self.code is not None and self.code.roots:
             root = self.code.roots[0]
@@ -306,10 +333,15 @@ class Attempt:
             project=self.project.home.project,
             python=python,
             changed=changed,
+            found=[one for one in found if not self._is_asked_for(one)],
         )
         for line in lines:
             self.tell(Warned(text=line))
         return lines
+
+    def _is_asked_for(self, one: Import) -> bool:
+        """Tell whether a package comes from where a person said that it should."""
+        return any(f"{one.path}/".startswith(f"{clone}/") for clone in self.recipe.src)
 
     def _tell_where(self) -> None:
         """Say in which allocation it runs, and for how long that is held."""

@@ -6,6 +6,7 @@ import os
 
 from relaunch.errors import PlaceError
 from relaunch.events import Warned
+from relaunch.inside.layout import built_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Place:
         """Package to the path it must be loaded from."""
         self.roots: tuple[str, ...] = (project.home.project,)
         """Where the user's own code lies in this world."""
+        self.is_led = True
+        """The packages of a copy come first, as the project's own do where it is installed."""
         self._copy: FrozenCopy | None = None
         self._mix: MixedSet | None = None
         self._held: HeldSet | None = None
@@ -59,6 +62,23 @@ class Place:
         held.__enter__()
         self._held = held
         self.env.update(held.env)
+
+    def foretold_env(self) -> dict[str, str]:
+        """Return the environment in which imports are looked for, before a copy is made."""
+        env = dict(self.env)
+        is_led = self.recipe.frozen and self.is_led
+        root = built_root(self.project.home.project) if is_led else ""
+        if root:
+            rest = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
+            env["PYTHONPATH"] = os.pathsep.join([root, *rest])
+        if self.recipe.src:
+            from relaunch.trial.place.source import source_env
+
+            try:
+                env.update(source_env(self.recipe.src, env)[0])
+            except PlaceError:
+                pass  # told when they are to be used
+        return env
 
     def use_clones(self) -> None:
         """Lead imports to the clones of `--src`."""
@@ -94,7 +114,7 @@ class Place:
             mix.put_into(copy.path)
         elif self._sets is not None and self._sets.links and self.recipe.config_set:
             self._put_set_into(copy, self._sets, self.recipe.config_set)
-        self.env.update(copy.env(self.env))
+        self.env.update(copy.env(self.env, is_led=self.is_led))
         self._lead_installs_to(copy, python)
         cwd = copy.map(self.recipe.cwd)
         self.env["PWD"] = cwd

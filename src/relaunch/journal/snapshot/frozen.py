@@ -10,6 +10,7 @@ import fcntl
 import os
 
 from relaunch.errors import JournalError, SnapshotError
+from relaunch.inside.layout import built_root, source_root
 from relaunch.journal.home import Home, find_home
 from relaunch.journal.snapshot.code import EDITABLE, Code, Root, is_inner
 from relaunch.journal.snapshot.restore import (
@@ -48,17 +49,14 @@ class FrozenCopy:
         self._lock = lock
         self._pairs = pairs
 
-    @property
-    def pythonpath(self) -> tuple[str, ...]:
-        """What to put first on PYTHONPATH, so that installed checkouts are loaded from the copy."""
+    def _pythonpath(self, *, is_led: bool) -> tuple[str, ...]:
+        """Return what comes first on PYTHONPATH: installed checkouts are loaded from the copy."""
         found = []
         for number, (root, place) in enumerate(self._pairs):
-            built = any(
-                os.path.exists(f"{place}/{name}") for name in ("pyproject.toml", "setup.py")
-            )
-            if root.kind == EDITABLE or (number == 0 and built):
-                inner = os.path.join(place, "src")
-                found.append(inner if os.path.isdir(inner) else place)
+            if root.kind == EDITABLE:
+                found.append(source_root(place))
+            elif number == 0 and is_led and (built := built_root(place)):
+                found.append(built)
         return tuple(found)
 
     def map(self, path: str) -> str:
@@ -69,10 +67,13 @@ class FrozenCopy:
                 best, place = top, where
         return place + path[len(best) :] if best else path
 
-    def env(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return what to set: PYTHONPATH led to the copy."""
+    def env(self, environ: Mapping[str, str], *, is_led: bool = True) -> dict[str, str]:
+        """Return what to set: PYTHONPATH led to the copy; the project's own first if `is_led`."""
         old = [part for part in environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-        words = [*self.pythonpath, *(self.map(os.path.abspath(part)) for part in old)]
+        words = [
+            *self._pythonpath(is_led=is_led),
+            *(self.map(os.path.abspath(part)) for part in old),
+        ]
         return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(words))} if words else {}
 
     def close(self) -> None:

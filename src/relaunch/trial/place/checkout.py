@@ -13,6 +13,7 @@ import os
 import time
 
 from relaunch.errors import PlaceError
+from relaunch.inside.layout import built_root
 from relaunch.trial.place.checkouts.clean import open_up, remove_all
 from relaunch.trial.place.checkouts.gitcall import GitFault
 from relaunch.trial.place.checkouts.index import time_of_content
@@ -91,11 +92,8 @@ class Checkout:
 
     def pythonpath(self) -> tuple[str, ...]:
         """What to put first on PYTHONPATH, so that the package is loaded from this checkout."""
-        names = ("pyproject.toml", "setup.py")
-        if not any(os.path.exists(os.path.join(self.path, name)) for name in names):
-            return ()
-        inner = os.path.join(self.path, "src")
-        return (inner if os.path.isdir(inner) else self.path,)
+        root = built_root(self.path)
+        return (root,) if root else ()
 
     def env(self) -> dict[str, str]:
         """What to set for a probe: without `.git` in the tree, git must not find one above it."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 
 from relaunch.inside.layout import build_text, import_root, packages
+from relaunch.record import Record
 from relaunch.trial.place.interpreter import Interpreter as Interpreter
-from relaunch.trial.place.interpreter import find_start
+from relaunch.trial.place.interpreter import find_start as find_start
 from relaunch.trial.place.interpreter import interpreter as interpreter
 from relaunch.trial.place.syspath import import_path, is_pytest, provider
 
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
     from relaunch.trial.place.syspath import Entry
 
 
+class Import(Record):
+    """Where a command would find a package of the project."""
+
+    package: str
+    here: str
+    """Where the project has it."""
+    path: str
+    why: str
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the project's."""
+        return os.path.realpath(self.path) == os.path.realpath(self.here)
+
+
 def doubts(
     argv: Sequence[str],
     *,
@@ -29,17 +45,20 @@ def doubts(
     project: str,
     python: Interpreter | None,
     changed: Sequence[str] = (),
+    found: Sequence[Import] | None = None,
 ) -> list[str]:
     """Return one line per doubt.
 
     `changed` are files that differ from the last snapshot or are gone; relative to `project`.
+    `found` is what `imports` says, for who knows it already.
     """
     start = find_start(argv, env, cwd)
     if start is not None:
         env = start.env
     lines = missing_pythonpath(env, cwd)
     if start is not None:
-        lines += shadowed(start, cwd=cwd, project=project)
+        known = imports(start, cwd=cwd, project=project) if found is None else found
+        lines += shadowed(start, known, cwd=cwd, project=project)
     script = start.target if start is not None and start.kind == "script" else ""
     paths = [os.path.join(project, path) for path in changed if path.endswith(".py")]
     # The script itself is always compiled from its source.
@@ -61,23 +80,33 @@ def missing_pythonpath(env: Mapping[str, str], cwd: str) -> list[str]:
     ]
 
 
-def shadowed(start: Start, *, cwd: str, project: str) -> list[str]:
-    """Name the packages of the project that this command would import from somewhere else."""
+def imports(start: Start, *, cwd: str, project: str) -> tuple[Import, ...]:
+    """Foretell where a command finds each package of the project; some it may not find."""
     own = packages(project)
     if not own:
-        return []
+        return ()
     path = import_path(start, cwd=cwd, project=project)
-    if is_pytest(start) and _is_led(start, path, project):
-        return []
-    lines = []
+    is_led = is_pytest(start) and _is_led(start, path, project)
+    found = []
     for package, here in own.items():
-        found = provider(package, path)
-        if found is None or _is_same(found.path, here):
+        entry = None if is_led else provider(package, path)
+        if is_led:
+            found.append(Import(package=package, here=here, path=here, why="our plugin"))
+        elif entry is not None:
+            found.append(Import(package=package, here=here, path=entry.path, why=entry.why))
+    return tuple(found)
+
+
+def shadowed(start: Start, found: Sequence[Import], *, cwd: str, project: str) -> list[str]:
+    """Name the packages of the project that this command would import from somewhere else."""
+    lines = []
+    for one in found:
+        if one.is_own:
             continue
-        shown = os.path.relpath(here, project)
-        root = os.path.relpath(import_root(package, here), cwd)
+        shown = os.path.relpath(one.here, project)
+        root = os.path.relpath(import_root(one.package, one.here), cwd)
         lines.append(
-            f"`{package}` comes from {found.path} ({found.why}), not from {shown}: "
+            f"`{one.package}` comes from {one.path} ({one.why}), not from {shown}: "
             f"edits here are not tested (try {_way_out(start, root)})"
         )
     return lines
@@ -94,10 +123,6 @@ def _is_led(start: Start, path: list[Entry], project: str) -> bool:
         return False
     said = " ".join([*start.words, build_text(project)])
     return "no:relaunch" not in said and "relaunch_front" not in said
-
-
-def _is_same(found: str, here: str) -> bool:
-    return os.path.realpath(found) == os.path.realpath(here)
 
 
 def _way_out(start: Start, root: str) -> str:

@@ -33,9 +33,8 @@ def import_path(start: Start, *, cwd: str, project: str) -> list[Entry]:
     isolated = "I" in start.flags
     if is_pytest(start):
         entries += _pytest_entries(start, cwd=cwd, project=project)
-    safe = isolated or "P" in start.flags or bool(env.get("PYTHONSAFEPATH"))
-    if not safe:
-        entries.append(_first_entry(start, cwd))
+    first = first_entry(start, cwd)
+    entries += [first] if first is not None else []
     if not (isolated or "E" in start.flags):
         for name in env.get("PYTHONPATH", "").split(os.pathsep):
             if name:
@@ -76,10 +75,17 @@ def provider(package: str, path: list[Entry]) -> Entry | None:
     return None
 
 
-def _first_entry(start: Start, cwd: str) -> Entry:
-    if start.kind in ("script", "console"):
-        return Entry(path=os.path.dirname(os.path.realpath(start.target)), why="beside the script")
-    return Entry(path=cwd, why="the current directory")
+def first_entry(start: Start, cwd: str) -> Entry | None:
+    """Return what Python itself puts first for a command, if it puts anything there."""
+    is_asked = bool(start.env.get("PYTHONSAFEPATH")) and "E" not in start.flags
+    if is_asked or "I" in start.flags or "P" in start.flags:
+        return None
+    if start.kind not in ("script", "console"):
+        return Entry(path=cwd, why="the current directory")
+    target = os.path.realpath(start.target)
+    if os.path.isdir(target):
+        return Entry(path=target, why="the script")
+    return Entry(path=os.path.dirname(target), why="beside the script")
 
 
 # --- pytest puts folders in front of everything
