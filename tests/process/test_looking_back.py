@@ -247,6 +247,45 @@ def test_diff_shows_the_lines_that_changed_and_a_patch_that_applies(world, journ
     assert (world.project / "t.py").read_text() == "lr = 1e-3\nsame\n"
 
 
+def test_what_only_one_of_two_commands_could_load_was_not_deleted(world):
+    clone = world.root / "clone"
+    (clone / "pack").mkdir(parents=True)
+    for number in range(3):
+        (clone / f"pack/m{number}.py").write_text("x = 1\n")
+    (clone / "pyproject.toml").write_text("[project]\nname = 'pack'\nversion = '1'\n")
+    world.write("t.py", "print(1)\n")
+    world.write("relaunch.toml", "[record]\nalso = ['editable']\n")
+    world.commit()
+    world.rl("--", sys.executable, "t.py", env={"PYTHONPATH": str(clone)})
+    world.rl("--", "echo", "1", env={"PYTHONPATH": ""})
+    world.write("t.py", "print(2)\n")
+    world.rl("--", "echo", "1", env={"PYTHONPATH": ""})
+    for old, new in (("1", "2"), ("2", "1"), ("1", "3")):
+        said = world.rl("diff", old, new).stdout
+        assert f"{clone}   part of #1 only\n" in said
+        assert "deleted" not in said
+        assert "m1.py" not in said
+        assert "packages  not known of #" in said
+        assert ("all else the same" in said) is ("3" not in (old, new))
+        found = json.loads(world.rl("diff", "--json", old, new).stdout)
+        assert {"path": str(clone), "trial": "1"} in found["code"]["apart"]
+    assert "print(2)" in world.rl("diff", "1", "3").stdout
+    assert "packages" not in world.rl("diff", "2", "3").stdout
+
+
+def test_of_many_files_the_first_are_shown_and_how_many_there_are(world):
+    world.write("t.py", "print(1)\n")
+    world.commit()
+    world.rl("--", sys.executable, "t.py")
+    for number in range(100):
+        world.write(f"new{number:03}.py", "x = 1\n")
+    world.rl("--", sys.executable, "t.py")
+    said = world.rl("diff", "1", "2").stdout
+    assert said.count("new, +1 -0") == 40
+    assert "... and 60 more files: --stat lists them, --patch has all" in said
+    assert world.rl("diff", "1", "2", "--stat").stdout.count(" +1 -0") == 100
+
+
 def test_gc_forgets_old_trials_and_keeps_the_code_of_the_others(world, journal):
     for number in range(1, 6):
         with_code(world, journal, f"{number}\n")

@@ -30,6 +30,8 @@ Examples
   rl diff baseline -1 --stat
 """
 _SHOWN = 8
+_FILES = 40
+"""Files whose lines are shown; `--stat` lists them all."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -83,7 +85,10 @@ def screen(found: Difference, *, width: int, pen: draw.Pen, stat: bool = False) 
         same.append("set same")
     redacted = f", {found.env_redacted} redacted" if found.env_redacted else ""
     add("env", _changes(found.env, pen), f" ({draw.plural(found.env_count, 'var')}{redacted})")
-    add("packages", _changes(found.packages, pen), f" ({found.packages_count})")
+    if len(found.packages_unknown) == 1:
+        pairs.append(("packages", f"not known of #{found.packages_unknown[0]}"))
+    elif not found.packages_unknown:
+        add("packages", _changes(found.packages, pen), f" ({found.packages_count})")
     add("host", _changes(found.host, pen))
     add("output", _output(found, width, pen))
     pairs.append(("outcome", _outcome(found, pen)))
@@ -104,15 +109,20 @@ def _set(found: Difference) -> str:
 
 
 def _code(found: Difference, pen: draw.Pen, stat: bool) -> str:
-    if found.code_same:
-        return ""
     if found.code_problem:
         return draw.clean(found.code_problem)
+    apart = [f"{draw.clean(path)}   part of #{one} only" for path, one in found.code_apart]
+    if found.code_same:
+        return "\n".join([*(["all else the same"] if apart else []), *apart])
     files = file_changes(found.code)
     if stat:
         lines = [f"{draw.clean(file.path)} {_counts(file)}" for file in files]
     else:
-        lines = [line for file in files for line in _file(file, pen)]
+        lines = [line for file in files[:_FILES] for line in _file(file, pen)]
+        if len(files) > _FILES:
+            more = f"... and {len(files) - _FILES} more files: --stat lists them, --patch has all"
+            lines.append(pen("dim", more))
+    lines += apart
     return "\n".join(lines) or "differs only in files that were not kept: rl show has them"
 
 
@@ -242,6 +252,7 @@ def _as_json(found: Difference) -> dict[str, Any]:
             "same": found.code_same,
             "problem": found.code_problem,
             "files": files,
+            "apart": [{"path": path, "trial": one} for path, one in found.code_apart],
             "diff": found.code,
         },
         "command": [{"what": w, "old": list(o), "new": list(n)} for w, o, n in found.command],
@@ -249,6 +260,7 @@ def _as_json(found: Difference) -> dict[str, Any]:
         "set_edited": other_text(found),
         "env": [dict(part.__dict__) for part in found.env],
         "packages": [dict(part.__dict__) for part in found.packages],
+        "packages_unknown": list(found.packages_unknown),
         "host": [dict(part.__dict__) for part in found.host],
         "output": found.output and dict(found.output.__dict__),
         "output_beyond_numbers": found.output_beyond and dict(found.output_beyond.__dict__),

@@ -67,6 +67,8 @@ class Difference(Record):
     """A unified diff."""
     code_problem: str = ""
     code_same: bool = True
+    code_apart: tuple[tuple[str, str], ...] = ()
+    """Folders outside the project that only one of them could load from, each with its id."""
     command: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = ()
     """Runs of words: `equal`, `replace`, `delete`, `insert` with the old and the new ones."""
     recipe: tuple[Changed, ...] = ()
@@ -76,6 +78,8 @@ class Difference(Record):
     env_redacted: int = 0
     packages: tuple[Changed, ...] = ()
     packages_count: int = 0
+    packages_unknown: tuple[str, ...] = ()
+    """Trials of which it is not known, as of a command that is not Python."""
     host: tuple[Changed, ...] = ()
     output: OutputDifference | None = None
     output_beyond: OutputDifference | None = None
@@ -89,7 +93,8 @@ def difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Differen
 
 
 def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Difference:
-    code, problem, same = _code(home, old.start.get("code"), new.start.get("code"))
+    code, problem, same, apart = _code(home, old, new)
+    unknown = tuple(trial.id for trial in (old, new) if not trial.start.get("packages"))
     before, after = look_back.packages_of(journal, old), look_back.packages_of(journal, new)
     env = [trial.start.get("env") or {} for trial in (old, new)]
     output, beyond = _outputs(old, new)
@@ -99,12 +104,14 @@ def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Differe
         code=code,
         code_problem=problem,
         code_same=same,
+        code_apart=apart,
         command=_command_changes(old.start, new.start),
         recipe=changes(_recipe(old.start), _recipe(new.start)) + _hidden(old.start, new.start),
         env=changes(_env(env[0]), _env(env[1])),
         env_count=len(_env(env[1])),
         env_redacted=len(env[1].get("redacted") or ()),
-        packages=changes(before, after),
+        packages=() if unknown else changes(before, after),
+        packages_unknown=unknown,
         packages_count=len(after),
         host=changes(_host(old.start), _host(new.start)),
         output=output,
@@ -112,22 +119,26 @@ def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Differe
     )
 
 
-def _code(home: Home, old: Any, new: Any) -> tuple[str, str, bool]:
-    if not (old and new):
-        return "", "not recorded" + (" in both" if not old and not new else ""), False
+def _code(home: Home, old: Trial, new: Trial) -> tuple[str, str, bool, tuple[tuple[str, str], ...]]:
+    """Return the diff, why there is none, whether all is the same, and what only one had."""
+    codes: list[Any] = [trial.start.get("code") for trial in (old, new)]
+    if not all(codes):
+        return "", "not recorded" + ("" if any(codes) else " in both"), False, ()
     from relaunch.journal.snapshot.code import from_json
 
     try:
-        before, after = from_json(old), from_json(new)
+        before, after = map(from_json, codes)
         if before.digest == after.digest:
-            return "", "", True
-        from relaunch.journal.snapshot.compare import diff_text
+            return "", "", True, ()
+        from relaunch.journal.snapshot.compare import diff_text, of_one
 
-        return diff_text(home, before, after), "", False
+        apart = [(path, (old, new)[at].id) for path, at in of_one(home, before, after)]
+        text = diff_text(home, before, after)
+        return text, "", bool(apart) and not text, tuple(apart)
     except RelaunchError as error:
-        return "", error.message, False
+        return "", error.message, False, ()
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        return "", "cannot be read", False
+        return "", "cannot be read", False, ()
 
 
 def file_changes(text: str) -> list[FileChange]:

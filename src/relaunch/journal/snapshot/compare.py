@@ -5,19 +5,44 @@ from __future__ import annotations
 import os
 
 from relaunch.journal.home import Home
-from relaunch.journal.snapshot.code import Code, Root
+from relaunch.journal.snapshot.code import EDITABLE, PYTHONPATH, Code, Root
 from relaunch.journal.snapshot.repository import Repository
 from relaunch.journal.snapshot.restore import borrowed_by, relocated
 from relaunch.proc.git import NO_DRIVERS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 def diff_text(home: Home, a: Code, b: Code, *, stat: bool = False) -> str:
-    """Return git's diff from `a` to `b`, paths relative to the project; empty when all is equal."""
+    """Return git's diff from `a` to `b`, paths relative to the project; empty when all is equal.
+
+    What only one of them was taken of, as a command that is not Python has no packages, is no
+    difference of files: `of_one` names it.
+    """
     ours, theirs = _by_place(relocated(home, a)), _by_place(relocated(home, b))
     parts = []
+    apart = {place for place, _ in _of_one(ours, theirs)}
     for place in dict.fromkeys((*ours, *theirs)):
+        if place in apart:
+            continue
         parts.append(_diff_root(home, place, ours.get(place), theirs.get(place), stat))
     return "".join(parts)
+
+
+def of_one(home: Home, a: Code, b: Code) -> list[tuple[str, bool]]:
+    """Name the folders outside the project that only one was taken of; True: the second."""
+    found = _of_one(_by_place(relocated(home, a)), _by_place(relocated(home, b)))
+    return [(place.rstrip("/"), is_second) for place, is_second in found]
+
+
+def _of_one(ours: Mapping[str, Root], theirs: Mapping[str, Root]) -> list[tuple[str, bool]]:
+    return [
+        (place, place in theirs)
+        for place, root in {**ours, **theirs}.items()
+        if root.kind in (EDITABLE, PYTHONPATH) and (place in ours) != (place in theirs)
+    ]
 
 
 def _by_place(code: Code) -> dict[str, Root]:
