@@ -11,25 +11,56 @@ if TYPE_CHECKING:
     Settings = Mapping[str, str]
 
 
+_FOR_ORDER = 4
+"""So many numbers a factor needs before it is said from which on, or up to which."""
+_MOST_RANGES = 120
+"""Of a factor with many values, only ranges with an open end are looked at."""
+
+
 class Condition(Record):
-    """A factor has a value, or has it not; None is the value of a factor that is not set."""
+    """A factor has a value, or has it not; None is the value of a factor that is not set.
+
+    Or it is a number of at least `low`, of at most `high`; empty: of any size.
+    """
 
     factor: str
-    value: str | None
+    value: str | None = None
     is_not: bool = False
+    low: str = ""
+    high: str = ""
 
     def holds(self, settings: Settings) -> bool:
         """Tell whether it is so in one case."""
-        return (settings.get(self.factor) == self.value) is not self.is_not
+        if not self.is_range:
+            return (settings.get(self.factor) == self.value) is not self.is_not
+        number = _number(settings.get(self.factor))
+        low, high = _number(self.low), _number(self.high)
+        if number is None:
+            return False
+        return (low is None or low <= number) and (high is None or number <= high)
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it speaks of how large a number is."""
+        return bool(self.low or self.high)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it names the one value that a factor has."""
+        return not self.is_not and not self.is_range
 
     @property
     def cost(self) -> int:
-        """How much it is to say; what a value is not is a little more."""
-        return 3 if self.is_not else 2
+        """How much it is to say; what a value is not, or how large it is, is a little more."""
+        return 2 if self.is_plain else 4 if self.low and self.high else 3
 
     @property
     def text(self) -> str:
         """Say it."""
+        if self.is_range:
+            if self.low and self.high:
+                return f"{self.low}<={self.factor}<={self.high}"
+            return f"{self.factor}>={self.low}" if self.low else f"{self.factor}<={self.high}"
         if self.value is None:
             return f"{self.factor} {'set' if self.is_not else 'not set'}"
         return f"{self.factor}{'!=' if self.is_not else '='}{self.value}"
@@ -73,9 +104,12 @@ class Table:
             for value, mask in values.items() if len(values) > 1 else ():
                 yield Condition(factor=factor, value=value), mask
         for factor, values in self.values.items():
+            ranges = dict(_ranges(factor, values))
+            yield from ((condition, mask) for mask, condition in ranges.items())
             for value, mask in values.items() if len(values) > 2 else ():
                 negated = Condition(factor=factor, value=value, is_not=True)
-                yield negated, self.everything & ~mask
+                if self.everything & ~mask not in ranges:
+                    yield negated, self.everything & ~mask
 
     def mask(self, numbers: Sequence[int]) -> int:
         """Return the cases in which all these conditions hold."""
@@ -96,6 +130,36 @@ class Table:
         places = {factor: place for place, factor in enumerate(self.values)}
         found = [self.conditions[number] for number in numbers]
         return tuple(sorted(found, key=lambda one: places[one.factor]))
+
+
+def _ranges(factor: str, values: Mapping[str | None, int]) -> Iterator[tuple[int, Condition]]:
+    """Yield ranges of two values and more, where all values that are set are numbers."""
+    given = {value: mask for value, mask in values.items() if value is not None}
+    numbers = {value: _number(value) for value in given}
+    if len(given) < _FOR_ORDER or None in numbers.values():
+        return
+    ordered = sorted(given, key=lambda value: numbers[value] or 0.0)
+    last = len(ordered) - 1
+    has_middles = last * (last - 1) // 2 <= _MOST_RANGES
+    for start in range(last):
+        mask = given[ordered[start]]
+        for end in range(start + 1, last + 1):
+            mask |= given[ordered[end]]
+            is_open = start == 0 or end == last
+            if (is_open or has_middles) and (start, end) != (0, last):
+                low = ordered[start] if start else ""
+                yield (
+                    mask,
+                    Condition(factor=factor, low=low, high=ordered[end] if end < last else ""),
+                )
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if abs(number) != float("inf") and number == number else None
 
 
 def _places(cases: Sequence[Settings]) -> dict[str, dict[str | None, int]]:

@@ -81,7 +81,7 @@ def rates(counts: Counts) -> list[Rate]:
     found = [
         _rate(counts, condition, mask)
         for condition, mask in zip(counts.table.conditions, counts.table.masks, strict=True)
-        if not condition.is_not
+        if condition.is_plain
     ]
     return sorted(found, key=lambda rate: rate.chance)
 

@@ -39,7 +39,8 @@ class _TooManyError(Exception):
 def separate(table: Table, failing: int, passing: int) -> Separation:
     """Find all rules of the least cost that hold in every failing case and in no passing one.
 
-    A rule has up to four ways of together up to seven conditions, at most one `!=` in a way.
+    A rule has up to four ways of together up to seven conditions; a way has at most one `!=` or
+    range.
     """
     search = _Search(table, passing)
     found: dict[frozenset[tuple[int, ...]], Rule] = {}
@@ -108,16 +109,16 @@ class _Search:
         return [way for way in tried if not way[1] & self._passing and self._is_short(way)]
 
     def _extended(self, place: int, size: int) -> Iterator[Way]:
-        """Yield each open way with one condition more; those with `!=` come last and end it."""
+        """Yield each open way with one condition more; a `!=` or a range comes last and ends it."""
         conditions, masks = self._table.conditions, self._table.masks
         here = [
             (number, conditions[number])
             for number, mask in enumerate(masks)
-            if mask >> place & 1 and (size <= _MOST_BESIDE_NOT or not conditions[number].is_not)
+            if mask >> place & 1 and (size <= _MOST_BESIDE_NOT or conditions[number].is_plain)
         ]
         for numbers, mask, cost in self._open[place]:
             last = numbers[-1] if numbers else -1
-            if last >= 0 and conditions[last].is_not:
+            if last >= 0 and not conditions[last].is_plain:
                 continue
             told = {conditions[number].factor for number in numbers}
             for number, condition in here:

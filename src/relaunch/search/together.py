@@ -93,7 +93,7 @@ def _cells(counts: Counts) -> dict[Pair, list[Cell]]:
     """Return for pairs of values the counts with neither, only the first, the second, both."""
     table = counts.table
     alone = [counts.cell(mask) for mask in table.masks]
-    values = [number for number, one in enumerate(table.conditions) if not one.is_not]
+    values = [number for number, one in enumerate(table.conditions) if one.is_plain]
     found: dict[Pair, list[Cell]] = {}
     for a, b in combinations(values, 2):
         if table.conditions[a].factor == table.conditions[b].factor:

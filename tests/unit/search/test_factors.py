@@ -42,6 +42,39 @@ def failure(cases, fails):
 
 
 @pytest.mark.parametrize(
+    ("values", "failing", "said"),
+    [
+        ("1 2 3 4 5 6", "3 4 5 6", "LR>=3"),
+        ("6 5 4 3 2 1", "1 2 3 4 5", "LR<=5"),
+        ("1e-5 1e-4 1e-3 1e-2", "1e-3 1e-2", "LR>=1e-3"),
+        ("0.1 0.2 0.4 0.8 1.6 3.2", "0.2 0.4 0.8", "0.2<=LR<=0.8"),
+        ("8 16 32 64 128", "128", "LR=128"),
+        ("8 16 32 64 128", "8 32 64 128", "LR!=16"),
+        ("0 2 4", "2 4", "LR!=0"),
+        ("0 2 4 high", "4 high", "LR=4 or LR=high"),
+    ],
+)
+def test_of_numbers_it_is_said_from_which_on_or_up_to_which(values, failing, said):
+    cases = [{"LR": value, "amp": amp} for value in values.split() for amp in "01"]
+    found = failure(cases, lambda case: case["LR"] in failing.split())
+    assert found.rules[0].text == said
+    assert len(found.rules) == 1
+    assert found.is_exact
+
+
+def test_a_range_and_a_value_together():
+    cases = [{"LR": value, "amp": amp} for value in "123456" for amp in "01"]
+    found = failure(cases, lambda case: case["LR"] >= "3" and case["amp"] == "1")
+    assert [rule.text for rule in found.rules] == ["LR>=3 and amp=1"]
+
+
+def test_of_very_many_numbers_it_is_said_too():
+    cases = [{"LR": str(value), "amp": amp} for value in range(300) for amp in "01"]
+    found = failure(cases, lambda case: int(case["LR"]) >= 170)
+    assert found.rules[0].text == "LR>=170"
+
+
+@pytest.mark.parametrize(
     ("fails", "said"),
     [
         (lambda c: c["amp"] == "1", "amp=1"),
