@@ -1,6 +1,7 @@
 """The world of a trial: frozen copies, clones that are proven, sets in a table, old code."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -108,9 +109,10 @@ def test_a_run_that_loads_another_copy_is_another_attempt(world, tmp_path):
         (("--src", ".", *command), "project", "", False),
         (("--src", str(tmp_path / "site"), *command), "site", "", False),
         (("--src", ".", *command), "project", "#2", False),
-        (("--frozen", *command), "site", "#1", True),
-        (("again", "1"), "site", "#1", True),
+        (("--frozen", *command), "project", "", False),
+        (("again", "1"), "project", "", False),
         (("again", "2"), "project", "#2", False),
+        (command, "site", "#1", True),
     ):
         ran = world.rl(*words)
         assert ran.stdout == f"{shown}\n", words
@@ -119,6 +121,35 @@ def test_a_run_that_loads_another_copy_is_another_attempt(world, tmp_path):
         assert [line.split("identical to ")[1].split()[0] for line in identical] == (
             [same] if same else []
         ), words
+
+
+def test_what_is_run_again_is_the_same_whatever_the_tree_holds_now(world):
+    world.write("pyproject.toml", "[project]\nname = 'pack'\nversion = '1'\n")
+    world.write("src/pack/__init__.py", "WHERE = 'project'\n")
+    world.write("use.py", "import pack; print(pack.WHERE)\n")
+    world.env["PYTHONPATH"] = "src"
+    world.rl("--", sys.executable, "use.py")
+    world.write("pack.py", "")  # beside the script, it would hide the package
+    (world.project / "src/pack").rename(world.project / "src/other")
+    ran = world.rl("again", "1")
+    assert (ran.returncode, ran.stdout) == (0, "project\n"), ran.stderr
+    assert "identical to #1" in ran.stderr
+    assert "edits here are not tested" not in ran.stderr
+
+
+def test_another_work_tree_with_an_environment_of_its_own_is_no_other_attempt(world):
+    world.write("use.py", "print(1)\n")
+    world.commit()
+    beside = world.root / "beside"
+    world.git("worktree", "add", "-q", str(beside))
+    for top in (world.project, beside):
+        (top / ".venv/bin").mkdir(parents=True)
+        (top / ".venv/bin/python").symlink_to(os.path.realpath(sys.executable))
+        home = os.path.dirname(os.path.realpath(sys.executable))
+        (top / ".venv/pyvenv.cfg").write_text(f"home = {home}\n")
+    world.write(".git/info/exclude", ".venv\n")
+    world.rl("--", ".venv/bin/python", "use.py")
+    assert "identical to #1" in world.rl("--", ".venv/bin/python", "use.py", cwd=beside).stderr
 
 
 @pytest.fixture

@@ -245,12 +245,11 @@ class Attempt:
         if self._hidden:  # two that look the same may differ
             start["hidden"] = facts.digest(*self._hidden, salt=salt)
         start["host"] = facts.host()
-        found = self._imports(env)
-        # What another copy hides is hidden in a frozen copy too, and in what is run again.
-        place.is_led = not found or any(one.is_own for one in found)
-        led = place.foretold_env()
-        found = self._imports(led) if led != env else found
+        led = place.foretold_env(self.code, python)
+        # What is in the tree today says nothing of what is run again.
+        found = self._imports(led) if self.again is None else ()
         start["doubts"] = self._doubts(led, python, found)
+        start["imports"] = self._told_imports(found)
         if python:
             start["python"] = {
                 "executable": python.executable,
@@ -266,8 +265,11 @@ class Attempt:
                 start["packages"] = facts.packages(journal.home, python.site_packages)
             start["set_digest"] = place.set_digest()
             surroundings = facts.digest(start["packages"], start["set_digest"])
-            came = [f"{one.package} {self._shortened(one.path)}" for one in found]
-            came += [f"{python.executable} {python.version}"] if python else []
+            came = [f"{package} {path}" for package, path in start["imports"]]
+            if self.again is not None and self._were_foreign():
+                came.append("again")
+            if python:
+                came.append(f"{self._shortened(python.executable)} {python.version}")
             identity = self._identity(env, surroundings, salt, came)
             lineage = facts.digest(*start["command"])
             self.trial = journal.begin(start, identity=identity, lineage=lineage)
@@ -310,7 +312,23 @@ class Attempt:
 
     def _shortened(self, path: str) -> str:
         """Name a path so that it is the same in another work tree of the project."""
-        return os.path.relpath(path, self.project.home.project)
+        top = os.path.join(self.project.home.project, "")
+        return path.removeprefix(top) if path.startswith(top) else path
+
+    def _told_imports(self, found: Sequence[Import]) -> list[list[str]]:
+        """Say where each package of the project comes from; of what is run again, as then."""
+        if self.again is not None:
+            return [[str(word) for word in pair] for pair in self.again.start.get("imports") or ()]
+        return [[one.package, self._shortened(one.path)] for one in found]
+
+    def _were_foreign(self) -> bool:
+        """Tell whether a package of the trial that is run again came from outside the project."""
+        if self.again is None:
+            return False
+        return any(
+            os.path.isabs(path) and not self._is_asked_for(path)
+            for _, path in self._told_imports(())
+        )
 
     def _imports(self, env: Mapping[str, str]) -> tuple[Import, ...]:
         recipe = self.recipe
@@ -333,15 +351,20 @@ class Attempt:
             project=self.project.home.project,
             python=python,
             changed=changed,
-            found=[one for one in found if not self._is_asked_for(one)],
+            found=[one for one in found if not self._is_asked_for(one.path)],
         )
+        if self.again is not None and self._were_foreign():
+            lines.append(
+                f"in #{self.again.id} a package came from outside the project: "
+                "here it may come from the code of then"
+            )
         for line in lines:
             self.tell(Warned(text=line))
         return lines
 
-    def _is_asked_for(self, one: Import) -> bool:
+    def _is_asked_for(self, path: str) -> bool:
         """Tell whether a package comes from where a person said that it should."""
-        return any(f"{one.path}/".startswith(f"{clone}/") for clone in self.recipe.src)
+        return any(f"{path}/".startswith(f"{clone}/") for clone in self.recipe.src)
 
     def _tell_where(self) -> None:
         """Say in which allocation it runs, and for how long that is held."""

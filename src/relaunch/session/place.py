@@ -6,7 +6,6 @@ import os
 
 from relaunch.errors import PlaceError
 from relaunch.events import Warned
-from relaunch.inside.layout import built_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ class Place:
         """Package to the path it must be loaded from."""
         self.roots: tuple[str, ...] = (project.home.project,)
         """Where the user's own code lies in this world."""
-        self.is_led = True
-        """The packages of a copy come first, as the project's own do where it is installed."""
         self._copy: FrozenCopy | None = None
         self._mix: MixedSet | None = None
         self._held: HeldSet | None = None
@@ -63,14 +60,23 @@ class Place:
         self._held = held
         self.env.update(held.env)
 
-    def foretold_env(self) -> dict[str, str]:
-        """Return the environment in which imports are looked for, before a copy is made."""
+    def foretold_env(self, code: Code | None, python: Interpreter | None) -> dict[str, str]:
+        """Return the environment in which imports are looked for, by the places of the originals.
+
+        A frozen copy of `code` is made later; what it will put first is first here too.
+        """
         env = dict(self.env)
-        is_led = self.recipe.frozen and self.is_led
-        root = built_root(self.project.home.project) if is_led else ""
-        if root:
+        if self.recipe.frozen and code is not None:
+            from relaunch.journal.snapshot.frozen import led_by
+            from relaunch.trial.place.syspath import linked_folders
+
+            tops = [os.path.join(root.path, "") for root in code.roots]
+            linked = linked_folders(python.site_packages) if python is not None else []
+            first = [one for one in linked if any(f"{one}/".startswith(top) for top in tops)]
+            first += led_by([(root.kind, root.path) for root in code.roots])
             rest = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
-            env["PYTHONPATH"] = os.pathsep.join([root, *rest])
+            if first:
+                env["PYTHONPATH"] = os.pathsep.join([*first, *rest])
         if self.recipe.src:
             from relaunch.trial.place.source import source_env
 
@@ -114,7 +120,7 @@ class Place:
             mix.put_into(copy.path)
         elif self._sets is not None and self._sets.links and self.recipe.config_set:
             self._put_set_into(copy, self._sets, self.recipe.config_set)
-        self.env.update(copy.env(self.env, is_led=self.is_led))
+        self.env.update(copy.env(self.env))
         self._lead_installs_to(copy, python)
         cwd = copy.map(self.recipe.cwd)
         self.env["PWD"] = cwd

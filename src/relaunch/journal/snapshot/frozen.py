@@ -28,7 +28,7 @@ from relaunch.journal.store import read_json, write_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _MOST = 64
 _BYTECODE = "__pycache__"
@@ -49,15 +49,10 @@ class FrozenCopy:
         self._lock = lock
         self._pairs = pairs
 
-    def _pythonpath(self, *, is_led: bool) -> tuple[str, ...]:
-        """Return what comes first on PYTHONPATH: installed checkouts are loaded from the copy."""
-        found = []
-        for number, (root, place) in enumerate(self._pairs):
-            if root.kind == EDITABLE:
-                found.append(source_root(place))
-            elif number == 0 and is_led and (built := built_root(place)):
-                found.append(built)
-        return tuple(found)
+    @property
+    def pythonpath(self) -> tuple[str, ...]:
+        """What to put first on PYTHONPATH, so that installed checkouts are loaded from the copy."""
+        return led_by([(root.kind, place) for root, place in self._pairs])
 
     def map(self, path: str) -> str:
         """Return where a path of the project, or of another root, lies in the copy."""
@@ -67,13 +62,10 @@ class FrozenCopy:
                 best, place = top, where
         return place + path[len(best) :] if best else path
 
-    def env(self, environ: Mapping[str, str], *, is_led: bool = True) -> dict[str, str]:
-        """Return what to set: PYTHONPATH led to the copy; the project's own first if `is_led`."""
+    def env(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return what to set: PYTHONPATH led to the copy."""
         old = [part for part in environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-        words = [
-            *self._pythonpath(is_led=is_led),
-            *(self.map(os.path.abspath(part)) for part in old),
-        ]
+        words = [*self.pythonpath, *(self.map(os.path.abspath(part)) for part in old)]
         return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(words))} if words else {}
 
     def close(self) -> None:
@@ -89,6 +81,17 @@ class FrozenCopy:
     def __exit__(self, *_: object) -> None:
         """Let another trial have the copy."""
         self.close()
+
+
+def led_by(roots: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return what a copy of these roots, each a kind and a place, puts first on PYTHONPATH."""
+    found = []
+    for number, (kind, place) in enumerate(roots):
+        if kind == EDITABLE:
+            found.append(source_root(place))
+        elif number == 0 and (built := built_root(place)):
+            found.append(built)
+    return tuple(found)
 
 
 def frozen_copy(home: Home, code: Code) -> FrozenCopy:
