@@ -266,11 +266,37 @@ def test_what_only_one_of_two_commands_could_load_was_not_deleted(world):
         assert "deleted" not in said
         assert "m1.py" not in said
         assert "packages  not known of #" in said
-        assert ("all else the same" in said) is ("3" not in (old, new))
         found = json.loads(world.rl("diff", "--json", old, new).stdout)
         assert {"path": str(clone), "trial": "1"} in found["code"]["apart"]
+        assert found["code"]["same"] is False
+        assert found["packages_unknown"] == [next(one for one in (old, new) if one != "1")]
     assert "print(2)" in world.rl("diff", "1", "3").stdout
+    patch = world.rl("diff", "--patch", "1", "3")
+    assert f"rl: not in the patch: {clone}, part of #1 only" in patch.stderr
     assert "packages" not in world.rl("diff", "2", "3").stdout
+
+
+def test_folders_in_another_order_are_told_and_a_python_without_packages_is_known(world):
+    for name in ("a", "b"):
+        world.write(f"../{name}/pack/__init__.py", "x = 1\n")
+        world.write(f"../{name}/pyproject.toml", "[project]\nname = 'pack'\nversion = '1'\n")
+    world.write("t.py", "print(1)\n")
+    world.write("relaunch.toml", "[record]\nalso = ['editable']\n")
+    (world.project / ".venv/bin").mkdir(parents=True)
+    real = os.path.realpath(sys.executable)
+    (world.project / ".venv/bin/python").symlink_to(real)
+    (world.project / ".venv/pyvenv.cfg").write_text(f"home = {os.path.dirname(real)}\n")
+    world.write(".gitignore", ".venv\n")
+    world.commit()
+    a, b = (str(world.root / name) for name in ("a", "b"))
+    world.rl("--", ".venv/bin/python", "t.py", env={"PYTHONPATH": f"{a}:{b}"})
+    world.rl("--", ".venv/bin/python", "t.py", env={"PYTHONPATH": f"{b}:{a}"})
+    said = world.rl("diff", "1", "2").stdout
+    assert "folders outside the project are looked through in another order" in said
+    assert "not known" not in said
+    found = json.loads(world.rl("diff", "--json", "1", "2").stdout)
+    assert (found["code"]["same"], found["code"]["other_order"]) == (False, True)
+    assert found["packages_unknown"] == []
 
 
 def test_of_many_files_the_first_are_shown_and_how_many_there_are(world):

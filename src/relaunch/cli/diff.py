@@ -58,6 +58,8 @@ def main(args: Namespace) -> int:
         if found.code_problem:
             raise JournalError(f"there is no diff of the code: {found.code_problem}")
         draw.say_bytes(os.fsencode(patch_of(found.code)))
+        for path, one in found.code_apart:
+            draw.remark(f"rl: not in the patch: {path}, part of #{one} only")
         return 0
     lines = screen(found, width=draw.width(), pen=draw.pen(choice=args.color), stat=args.stat)
     draw.say("\n".join(lines) + "\n")
@@ -111,9 +113,11 @@ def _set(found: Difference) -> str:
 def _code(found: Difference, pen: draw.Pen, stat: bool) -> str:
     if found.code_problem:
         return draw.clean(found.code_problem)
-    apart = [f"{draw.clean(path)}   part of #{one} only" for path, one in found.code_apart]
     if found.code_same:
-        return "\n".join([*(["all else the same"] if apart else []), *apart])
+        return ""
+    apart = [f"{draw.clean(path)}   part of #{one} only" for path, one in found.code_apart]
+    if found.code_order:
+        apart.append("folders outside the project are looked through in another order")
     files = file_changes(found.code)
     if stat:
         lines = [f"{draw.clean(file.path)} {_counts(file)}" for file in files]
@@ -253,6 +257,7 @@ def _as_json(found: Difference) -> dict[str, Any]:
             "problem": found.code_problem,
             "files": files,
             "apart": [{"path": path, "trial": one} for path, one in found.code_apart],
+            "other_order": found.code_order,
             "diff": found.code,
         },
         "command": [{"what": w, "old": list(o), "new": list(n)} for w, o, n in found.command],

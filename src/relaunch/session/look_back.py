@@ -196,6 +196,13 @@ def packages_of(journal: Journal, trial: Trial) -> dict[str, str]:
         return {}
 
 
+def knows_packages(journal: Journal, trial: Trial) -> bool:
+    """Tell whether it is known which packages were installed: a Python without any has no list."""
+    if not trial.start.get("packages"):
+        return bool(trial.start.get("python"))
+    return bool(packages_of(journal, trial))
+
+
 def summary(trial: Trial) -> Summary:
     """Pick what a list of trials shows."""
     start, end, mark = trial.start, trial.end or {}, trial.mark

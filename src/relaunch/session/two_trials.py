@@ -69,6 +69,8 @@ class Difference(Record):
     code_same: bool = True
     code_apart: tuple[tuple[str, str], ...] = ()
     """Folders outside the project that only one of them could load from, each with its id."""
+    code_order: bool = False
+    """Folders that both could load from come in another order."""
     command: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = ()
     """Runs of words: `equal`, `replace`, `delete`, `insert` with the old and the new ones."""
     recipe: tuple[Changed, ...] = ()
@@ -93,18 +95,19 @@ def difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Differen
 
 
 def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Difference:
-    code, problem, same, apart = _code(home, old, new)
-    unknown = tuple(trial.id for trial in (old, new) if not trial.start.get("packages"))
+    code = _code(home, old, new)
+    unknown = tuple(one.id for one in (old, new) if not look_back.knows_packages(journal, one))
     before, after = look_back.packages_of(journal, old), look_back.packages_of(journal, new)
     env = [trial.start.get("env") or {} for trial in (old, new)]
     output, beyond = _outputs(old, new)
     return Difference(
         old=old,
         new=new,
-        code=code,
-        code_problem=problem,
-        code_same=same,
-        code_apart=apart,
+        code=code.text,
+        code_problem=code.problem,
+        code_same=code.is_same,
+        code_apart=code.apart,
+        code_order=code.is_other_order,
         command=_command_changes(old.start, new.start),
         recipe=changes(_recipe(old.start), _recipe(new.start)) + _hidden(old.start, new.start),
         env=changes(_env(env[0]), _env(env[1])),
@@ -119,26 +122,35 @@ def _difference(home: Home, journal: Journal, old: Trial, new: Trial) -> Differe
     )
 
 
-def _code(home: Home, old: Trial, new: Trial) -> tuple[str, str, bool, tuple[tuple[str, str], ...]]:
-    """Return the diff, why there is none, whether all is the same, and what only one had."""
+class _Code(Record):
+    text: str = ""
+    problem: str = ""
+    is_same: bool = False
+    apart: tuple[tuple[str, str], ...] = ()
+    is_other_order: bool = False
+
+
+def _code(home: Home, old: Trial, new: Trial) -> _Code:
     codes: list[Any] = [trial.start.get("code") for trial in (old, new)]
     if not all(codes):
-        return "", "not recorded" + ("" if any(codes) else " in both"), False, ()
+        return _Code(problem="not recorded" + ("" if any(codes) else " in both"))
     from relaunch.journal.snapshot.code import from_json
 
     try:
         before, after = map(from_json, codes)
         if before.digest == after.digest:
-            return "", "", True, ()
-        from relaunch.journal.snapshot.compare import diff_text, of_one
+            return _Code(is_same=True)
+        from relaunch.journal.snapshot.compare import diff_text, of_one, other_order
 
-        apart = [(path, (old, new)[at].id) for path, at in of_one(home, before, after)]
-        text = diff_text(home, before, after)
-        return text, "", bool(apart) and not text, tuple(apart)
+        return _Code(
+            text=diff_text(home, before, after),
+            apart=tuple((path, (old, new)[at].id) for path, at in of_one(home, before, after)),
+            is_other_order=other_order(home, before, after),
+        )
     except RelaunchError as error:
-        return "", error.message, False, ()
+        return _Code(problem=error.message)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        return "", "cannot be read", False, ()
+        return _Code(problem="cannot be read")
 
 
 def file_changes(text: str) -> list[FileChange]:

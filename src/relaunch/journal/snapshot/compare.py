@@ -37,6 +37,12 @@ def of_one(home: Home, a: Code, b: Code) -> list[tuple[str, bool]]:
     return [(place.rstrip("/"), is_second) for place, is_second in found]
 
 
+def other_order(home: Home, a: Code, b: Code) -> bool:
+    """Tell whether folders that both were taken of come in another order: who is first wins."""
+    ours, theirs = _by_place(relocated(home, a)), _by_place(relocated(home, b))
+    return [one for one in ours if one in theirs] != [one for one in theirs if one in ours]
+
+
 def _of_one(ours: Mapping[str, Root], theirs: Mapping[str, Root]) -> list[tuple[str, bool]]:
     return [
         (place, place in theirs)
