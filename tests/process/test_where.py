@@ -7,6 +7,7 @@ import json
 import os
 import py_compile
 import shutil
+import signal
 import sys
 import sysconfig
 import zipfile
@@ -488,3 +489,120 @@ def test_a_package_that_nobody_imports_is_said_to_be_none(stage):
     assert done.returncode == 1
     assert "pkg  NEVER IMPORTED: by `" in done.stdout
     assert f"  loads  {stage.world.project}/pkg/__init__.py" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\nif os.fork() == 0:\n    import pkg\n    os._exit(0)\nos.wait()\n",
+        "import os, sys\nimport pkg\nsys.stdout.flush()\nos.execvp('true', ['true'])\n",
+        "import os, signal\nif os.fork() == 0:\n    import pkg\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\nos.wait()\n",
+        "import pkg, sys\ndel sys.modules['pkg']\n",
+        "import importlib\nimportlib.import_module('pkg')\n",
+        "import multiprocessing\ndef work(n):\n    import pkg\n    return n\n"
+        "if __name__ == '__main__':\n    fork = multiprocessing.get_context('fork')\n"
+        "    with fork.Pool(2) as pool:\n        pool.map(work, range(4))\n",
+    ],
+    ids=["fork", "exec", "kill", "forgotten", "by name", "pool"],
+)
+def test_an_import_is_known_however_its_process_ends(stage, text):
+    stage.package(stage.world.project)
+    stage.use(text)
+    done = stage.world.rl("where", "-q", "pkg", "--", *stage.command)
+    assert f"  loaded {stage.world.project}/pkg/__init__.py\n" in done.stdout, done.stdout
+    assert done.returncode == 0
+
+
+def test_who_only_asks_for_a_package_imports_nothing(stage):
+    stage.package(stage.world.project)
+    stage.use("import importlib.util\nprint(importlib.util.find_spec('pkg').origin)\n")
+    done = stage.world.rl("where", "-q", "pkg", "--", *stage.command)
+    assert "pkg  NEVER IMPORTED: by `" in done.stdout
+
+
+def test_what_a_signal_ended_is_told_before_we_end_so_too(stage):
+    stage.package(stage.world.project)
+    stage.use("import os, signal, pkg\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    done = stage.world.rl("where", "-q", "pkg", "use.py:1", "--", *stage.command)
+    assert done.returncode == -signal.SIGTERM
+    assert f"  loaded {stage.world.project}/pkg/__init__.py\n" in done.stdout
+    assert "use.py:1  EXECUTED: 1 time" in done.stdout
+
+
+def test_all_parts_of_a_namespace_are_loaded_and_none_is_hidden(stage):
+    for name in ("one", "two"):
+        stage.world.write(f"../{name}/space/{name}.py", "")
+    stage.env["PYTHONPATH"] = f"{stage.root / 'one'}:{stage.root / 'two'}"
+    stage.use("import space.one, space.two\n")
+    done = stage.world.rl("where", "-q", "space", "--", *stage.command, env=stage.env)
+    assert f"  loaded {stage.root}/one/space\n" in done.stdout
+    assert f"  also   {stage.root}/two/space (namespace)\n" in done.stdout
+    listed = stage.world.rl("where", "space", env=stage.env).stdout
+    assert f"  also   {stage.root}/two/space (namespace)\n" in listed
+    assert "hidden" not in done.stdout + listed
+
+
+def test_a_folder_by_two_names_hides_nothing_of_itself(stage):
+    stage.package(stage.root / "real")
+    (stage.root / "link").symlink_to("real")
+    stage.env["PYTHONPATH"] = f"{stage.root / 'link'}:{stage.root / 'real'}"
+    stage.use("import pkg, os\n")
+    done = stage.world.rl("where", "-q", "pkg", "os", "--", *stage.command, env=stage.env)
+    assert f"  loaded {stage.root}/link/pkg/__init__.py\n" in done.stdout
+    assert "hidden" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "odd", ["class Odd:\n    __slots__ = ()\n", "class Odd:\n    __path__ = None\n"]
+)
+def test_an_odd_module_takes_nothing_from_the_others(stage, odd):
+    stage.package(stage.world.project)
+    stage.use(f"import sys, pkg\n{odd}sys.modules['odd'] = Odd()\n")
+    done = stage.world.rl("where", "-q", "odd", "pkg", "use.py:1", "--", *stage.command)
+    assert f"  loaded {stage.world.project}/pkg/__init__.py\n" in done.stdout
+    assert "use.py:1  EXECUTED: 1 time" in done.stdout
+
+
+def test_a_file_that_is_not_there_is_no_package_and_nothing_is_run(stage):
+    stage.use("open('ran', 'w')\n")
+    done = stage.world.rl("where", "tarin.py", "--", *stage.command)
+    assert done.returncode == 2
+    assert done.stderr.startswith("rl: no file `tarin.py` here")
+    assert not (stage.world.project / "ran").exists()
+
+
+def test_what_the_last_command_had_counts_and_not_what_is_set_now(stage):
+    clone = stage.package(stage.root / "clone")
+    (clone / "pyproject.toml").write_text("[project]\nname = 'pkg'\nversion = '1'\n")
+    stage.package(stage.world.project)
+    stage.use("import pkg\n", name="tools/use.py")
+    stage.command[-1:] = ["tools/use.py"]
+    copy = f"  loads  {clone}/pkg/__init__.py\n"
+    stage.world.rl("--", *stage.command, env={"PYTHONPATH": str(clone)})
+    assert copy in stage.world.rl("where", "pkg").stdout
+    stage.world.rl("--src", str(clone), "--", *stage.command)
+    assert copy in stage.world.rl("where", "pkg", env={"PYTHONPATH": "."}).stdout
+    with zipfile.ZipFile(stage.world.project / "app.pyz", "w") as archive:
+        archive.writestr("__main__.py", "import inner\n")
+        archive.writestr("inner/__init__.py", "")
+    stage.world.rl("--", stage.python, "app.pyz")
+    assert f"{stage.world.project}/app.pyz/inner/__init__.py" in (
+        stage.world.rl("where", "inner").stdout
+    )
+
+
+def test_what_only_a_run_can_tell_is_not_said(stage):
+    stage.use("x = 1\n")
+    stage.world.rl("--", stage.python, "-S", "use.py")
+    done = stage.world.rl("where", "pip")
+    assert done.returncode == 2
+    assert done.stderr.startswith("rl: the last command loads no site: what it finds only a run")
+    stage.world.write("gone/use.py", "x = 1\n")
+    stage.world.rl("--", stage.python, "use.py", cwd=stage.world.project / "gone")
+    shutil.rmtree(stage.world.project / "gone")
+    done = stage.world.rl("where", "pip")
+    assert done.returncode == 2
+    assert "the folder of the last command is gone" in done.stderr
+    stage.world.rl("--", "sh", "-c", f"{stage.python} use.py")
+    assert "is no Python that can be told" in stage.world.rl("where", "json").stdout

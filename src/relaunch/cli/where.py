@@ -76,9 +76,8 @@ def quick(words: list[str]) -> int | None:
     lines = lines_of(values)
     attempt = prepare(open_project(lines.tell), request, lines)
     outcome = attempt.run()
-    code = leave(outcome)
     if attempt.seen is None:
-        return code or 1
+        return leave(outcome) or 1
     verdicts = [
         verdict(n, probes[n], attempt.seen, around=around, command=attempt.recipe.argv)
         for n, around in questions
@@ -95,12 +94,15 @@ def quick(words: list[str]) -> int | None:
         for (n, _), found in zip(questions, verdicts, strict=True):
             draw.say("\n".join(screen(probes[n], found, pen=pen)) + "\n")
     has_run = all(one.word == EXECUTED for one in verdicts) and all(one["from"] for one in copies)
-    return code or int(not has_run)
+    return leave(outcome) or int(not has_run)
 
 
 def _is_package(word: str) -> bool:
-    is_name = all(part.isidentifier() for part in word.split("."))
-    return is_name and not os.path.isfile(word)
+    if os.path.isfile(word):
+        return False
+    if word.endswith(".py"):
+        raise UsageError(f"no file `{word}` here", hint="rl where FILE.py, or PACKAGE")
+    return all(part.isidentifier() for part in word.split(".")) and word != "__main__"
 
 
 def _asked(word: str) -> tuple[Probe, Place]:

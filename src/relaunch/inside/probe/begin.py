@@ -8,6 +8,7 @@ import sys
 from relaunch.inside.probe.counts import Counts
 from relaunch.inside.probe.engine import Engine
 from relaunch.inside.probe.finite import Look
+from relaunch.inside.probe.loads import Loads
 from relaunch.inside.probe.notes import Notes
 from relaunch.inside.probe.runtime import Runtime
 from relaunch.inside.probe.voice import Voice
@@ -35,9 +36,12 @@ def probe(path: str, voice: Voice) -> Callable[[], None]:
     runtime = Runtime(spec["probes"], voice=voice, counts=counts, notes=notes)
     runtime.look = Look(runtime, opens_debugger=bool(spec.get("opens_debugger")))
     Engine(runtime, spec.get("roots", ())).install()
+    loads = Loads(spec["probes"], notes)
+    loads.install()
     script = os.path.realpath(sys.argv[0]) if sys.argv else ""
 
     def over() -> None:
+        loads.at_exit()
         at_exit(spec["probes"], notes, script)
 
     return over

@@ -42,7 +42,10 @@ def _told(spec: Any, where: str, version: str) -> dict[str, Any]:
     folders = [*(spec.submodule_search_locations or ())]
     is_namespace = spec.origin is None and bool(folders)
     file = spec.origin or (folders[0] if folders else "")
-    return {"file": file, "where": where, "version": version, "namespace": is_namespace}
+    real = os.path.realpath(file)
+    return {
+        "file": file, "where": where, "version": version, "namespace": is_namespace, "real": real
+    }  # fmt: skip
 
 
 def _distribution(name: str, entry: str) -> str:

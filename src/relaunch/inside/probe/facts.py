@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from relaunch.inside.probe.copies import copies
 from relaunch.inside.probe.origin import origin_of
 
 TYPE_CHECKING = False
@@ -28,9 +27,6 @@ def note_facts(probes: Sequence[Probe], notes: Notes, script: str) -> None:
 
     `script` is the file of the program itself: at its end Python has forgotten that.
     """
-    for number, probe in enumerate(probes):
-        if probe["kind"] == "package":
-            _note_copies(number, probe["label"], notes)
     for file in {probe["file"] for probe in probes if probe["kind"] != "package"}:
         mine = [module for _, module in _modules() if _is_from(module, file)]
         if file == script:
@@ -43,21 +39,6 @@ def note_facts(probes: Sequence[Probe], notes: Notes, script: str) -> None:
                 for module in mine:
                     for text in instead(module, probe["function"], file):
                         notes.add("instead", probe=number, text=text)
-
-
-def _note_copies(number: int, name: str, notes: Notes) -> None:
-    """Note which copy of a package was loaded, and all that there are."""
-    module = sys.modules.get(name)
-    path = _place_of(module) if module is not None else ""
-    notes.add("copies", probe=number, imported=module is not None, file=path,
-              origin=origin_of(name, path) if module is not None else "",
-              copies=copies(name.partition(".")[0]))  # fmt: skip
-
-
-def _place_of(module: ModuleType) -> str:
-    """Return where a module came from; a package without a file has folders."""
-    folders = [str(one) for one in vars(module).get("__path__", ())]
-    return _path_of(module) or (folders[0] if folders else _kind_of(module))
 
 
 def _modules() -> list[tuple[str, ModuleType]]:

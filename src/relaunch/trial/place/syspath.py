@@ -83,9 +83,19 @@ def first_entry(start: Start, cwd: str) -> Entry | None:
     if start.kind not in ("script", "console"):
         return Entry(path=cwd, why="the current directory")
     target = os.path.realpath(start.target)
-    if os.path.isdir(target):
+    if os.path.isdir(target) or _is_archive(target):
         return Entry(path=target, why="the script")
     return Entry(path=os.path.dirname(target), why="beside the script")
+
+
+def _is_archive(path: str) -> bool:
+    """Tell whether a file can be a place of imports: a zip file, with a first line or without."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(4096)
+    except OSError:
+        return False
+    return start.startswith(b"PK\3\4") or (start.startswith(b"#!") and b"\nPK\3\4" in start)
 
 
 # --- pytest puts folders in front of everything
