@@ -487,7 +487,7 @@ def test_a_package_that_nobody_imports_is_said_to_be_none(stage):
     stage.use("x = 1\n")
     done = stage.world.rl("where", "-q", "pkg", "--", *stage.command)
     assert done.returncode == 1
-    assert "pkg  NEVER IMPORTED: by `" in done.stdout
+    assert "pkg  NEVER IMPORTED: no import of it was seen in 1 Python process of `" in done.stdout
     assert f"  loads  {stage.world.project}/pkg/__init__.py" in done.stdout
 
 
@@ -518,7 +518,7 @@ def test_who_only_asks_for_a_package_imports_nothing(stage):
     stage.package(stage.world.project)
     stage.use("import importlib.util\nprint(importlib.util.find_spec('pkg').origin)\n")
     done = stage.world.rl("where", "-q", "pkg", "--", *stage.command)
-    assert "pkg  NEVER IMPORTED: by `" in done.stdout
+    assert "pkg  NEVER IMPORTED: no import of it was seen in 1 Python process of `" in done.stdout
 
 
 def test_what_a_signal_ended_is_told_before_we_end_so_too(stage):
@@ -606,3 +606,76 @@ def test_what_only_a_run_can_tell_is_not_said(stage):
     assert "the folder of the last command is gone" in done.stderr
     stage.world.rl("--", "sh", "-c", f"{stage.python} use.py")
     assert "is no Python that can be told" in stage.world.rl("where", "json").stdout
+
+
+IMPORTS = {
+    "reloaded": (
+        "import sys, importlib, pkg\nsys.path.insert(0, OTHER)\nimportlib.reload(pkg)\n",
+        ["here", "other"],
+    ),
+    "twice": (
+        "import sys, pkg\ndel sys.modules['pkg']\nsys.path.insert(0, OTHER)\nimport pkg\n",
+        ["here", "other"],
+    ),
+    "by hand": (
+        "import sys, pkg, importlib.util as u\n"
+        "spec = u.spec_from_file_location('pkg', OTHER + '/pkg/__init__.py')\n"
+        "sys.modules['pkg'] = u.module_from_spec(spec)\n",
+        ["here", "other"],
+    ),
+    "by a hook that answers once": (
+        "import sys, importlib.util as u\nclass Once:\n    def find_spec(self, name, *_):\n"
+        "        if name == 'pkg':\n            sys.meta_path.remove(self)\n"
+        "            return u.spec_from_file_location(name, OTHER + '/pkg/__init__.py')\n"
+        "sys.meta_path.insert(0, Once())\nimport pkg\nassert OTHER in pkg.__file__\n",
+        ["other"],
+    ),
+}
+
+
+@every_python
+@pytest.mark.parametrize("way", IMPORTS)
+def test_all_copies_that_were_loaded_are_told_and_hooks_answer_as_ever(stage, python, way):
+    text, copies = IMPORTS[way]
+    stage.python = python
+    other = stage.package(stage.root / "other")
+    stage.package(stage.world.project)
+    stage.use(f"OTHER = {str(other)!r}\n{text}")
+    done = stage.world.rl("where", "-q", "--json", "pkg", "--", *stage.command)
+    assert done.returncode == 0, done.stderr
+    places = {"here": stage.world.project, "other": other}
+    (found,) = json.loads(done.stdout)["loaded"]
+    assert [one["file"] for one in found["from"]] == [
+        f"{places[name]}/pkg/__init__.py" for name in copies
+    ]
+
+
+@every_python
+def test_an_import_that_fails_is_told_as_such_and_its_traceback_is_as_ever(stage, python):
+    stage.python = python
+    stage.world.write("pkg/__init__.py", "import pkg.inner\n")
+    stage.world.write("pkg/inner.py", "1 / 0\n")
+    stage.use("import pkg\n")
+    plain = stage.world.shell(" ".join(stage.command))
+    done = stage.world.rl("where", "-q", "pkg", "pkg.inner", "--", *stage.command)
+    assert done.stdout.count("  failed ") == 2
+    assert done.stdout.count("         ZeroDivisionError: division by zero\n") == 2
+    assert plain.stderr in done.stderr
+    stage.world.write("use.py", "import pkg.none\n")
+    stage.world.write("pkg/__init__.py", "")
+    plain = stage.world.shell(" ".join(stage.command))
+    done = stage.world.rl("where", "-q", "pkg", "pkg.none", "--", *stage.command)
+    assert plain.stderr in done.stderr
+
+
+def test_what_was_there_before_the_program_is_loaded(stage):
+    stage.use("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    done = stage.world.rl("where", "-q", "os", "sys", "--", *stage.command)
+    assert done.stdout.count("  loaded ") == 2
+    assert "NEVER" not in done.stdout
+
+
+def test_a_module_that_the_program_made_has_no_file(stage):
+    stage.use("import sys, types\nsys.modules['pkg'] = types.ModuleType('pkg')\nimport pkg\n")
+    done = stage.world.rl("where", "-q", "pkg", "--", *stage.command)
+    assert "  loaded (no file)\n         put among the modules by the program\n" in done.stdout

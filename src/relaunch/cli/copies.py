@@ -143,12 +143,16 @@ def loaded_by(number: int, name: str, seen: Seen) -> dict[str, Any]:
         group = groups.setdefault(str(note["file"]), {**note, "pids": []})
         if note["pid"] not in group["pids"]:
             group["pids"].append(note["pid"])
+    failed = {str(note["file"]): str(note["text"]) for note in seen.noted("failed", number)}
     loaded = [
-        {key: group[key] for key in ("file", "origin", "folders", "pids", "copies")}
-        for group in groups.values()
+        {
+            **{key: group[key] for key in ("file", "origin", "folders", "pids", "copies")},
+            "failed": failed.get(file, ""),
+        }
+        for file, group in groups.items()
     ]
     found = notes[0]["copies"] if notes and not loaded else []
-    trouble = [str(note["text"]) for note in seen.noted("trouble")]
+    trouble = [str(note["text"]) for note in seen.noted("trouble", number)]
     return {
         "package": name,
         "processes": len(seen.processes),
@@ -166,7 +170,9 @@ def loaded_screen(told: Mapping[str, Any], command: Sequence[str], pen: draw.Pen
         why = "; ".join(told["trouble"]) or f"no Python of {program} could be entered"
         return [f"{pen('bold', name)}  {pen('red', 'UNKNOWN')}: {draw.clean(why)}"]
     if not told["from"]:
-        head = f"{pen('bold', name)}  {pen('red', 'NEVER IMPORTED')}: by {draw.clean(program)}"
+        pythons = draw.plural(told["processes"], "Python process")
+        seen = f"no import of it was seen in {pythons} of {draw.clean(program)}"
+        head = f"{pen('bold', name)}  {pen('red', 'NEVER IMPORTED')}: {seen}"
         if "." in name or not told["copies"]:
             return [head]
         return [head, *_listed(name, told["copies"], "an import at its end", pen)]
@@ -174,7 +180,10 @@ def loaded_screen(told: Mapping[str, Any], command: Sequence[str], pen: draw.Pen
     for group in told["from"]:
         count = f", {len(group['pids'])} processes" if len(group["pids"]) > 1 else ""
         lines.append(f"{pen('bold', name)} in {draw.clean(program)}{count}")
-        lines.append(f"  {pen('green', 'loaded')} {draw.clean(str(group['file']))}")
+        mark = pen("red", "failed") if group["failed"] else pen("green", "loaded")
+        lines.append(f"  {mark} {draw.clean(str(group['file']) or '(no file)')}")
+        if group["failed"]:
+            lines.append(f"         {draw.clean(group['failed'])}")
         lines.append(pen("dim", f"         {draw.clean(str(group['origin']))}"))
         for one in group["copies"]:
             if not _is_part(one, group, name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
+
 from relaunch.record import Record
 
 TYPE_CHECKING = False
@@ -34,10 +36,7 @@ class Condition(Record):
         if not self.is_range:
             return (settings.get(self.factor) == self.value) is not self.is_not
         number = _number(settings.get(self.factor))
-        low, high = _number(self.low), _number(self.high)
-        if number is None:
-            return False
-        return (low is None or low <= number) and (high is None or number <= high)
+        return number is not None and _is_within(number, _number(self.low), _number(self.high))
 
     @property
     def is_range(self) -> bool:
@@ -89,9 +88,13 @@ class Rule(Record):
 class Table:
     """In which cases each condition holds: a bit for each case."""
 
-    def __init__(self, cases: Sequence[Settings]) -> None:
-        """A factor with two values needs no `!=`; one that never varies needs nothing at all."""
+    def __init__(self, cases: Sequence[Settings], others: Sequence[Settings] = ()) -> None:
+        """A factor with two values needs no `!=`; one that never varies needs nothing at all.
+
+        `others` were run too, and are none of the question: no range speaks of their values.
+        """
         self.everything = (1 << len(cases)) - 1
+        self._others = others
         self.values = _places(cases)
         self.conditions: list[Condition] = []
         self.masks: list[int] = []
@@ -104,7 +107,10 @@ class Table:
             for value, mask in values.items() if len(values) > 1 else ():
                 yield Condition(factor=factor, value=value), mask
         for factor, values in self.values.items():
-            ranges = dict(_ranges(factor, values))
+            apart = {one.get(factor) for one in self._others} - values.keys()
+            ranges = dict(
+                _ranges(factor, values, [n for n in map(_number, apart) if n is not None])
+            )
             yield from ((condition, mask) for mask, condition in ranges.items())
             for value, mask in values.items() if len(values) > 2 else ():
                 negated = Condition(factor=factor, value=value, is_not=True)
@@ -132,34 +138,57 @@ class Table:
         return tuple(sorted(found, key=lambda one: places[one.factor]))
 
 
-def _ranges(factor: str, values: Mapping[str | None, int]) -> Iterator[tuple[int, Condition]]:
-    """Yield ranges of two values and more, where all values that are set are numbers."""
-    given = {value: mask for value, mask in values.items() if value is not None}
-    numbers = {value: _number(value) for value in given}
-    if len(given) < _FOR_ORDER or None in numbers.values():
+def _ranges(
+    factor: str, values: Mapping[str | None, int], apart: Sequence[Decimal]
+) -> Iterator[tuple[int, Condition]]:
+    """Yield ranges of two numbers and more, where all values that are set are numbers.
+
+    Two words for one number are one; a range that holds a number `apart` is none.
+    """
+    masks: dict[Decimal, int] = {}
+    words: dict[Decimal, str] = {}
+    for value, mask in values.items():
+        if value is None:
+            continue
+        number = _number(value)
+        if number is None:
+            return
+        masks[number] = masks.get(number, 0) | mask
+        words.setdefault(number, value)
+    if len(masks) < _FOR_ORDER:
         return
-    ordered = sorted(given, key=lambda value: numbers[value] or 0.0)
+    ordered = sorted(masks)
     last = len(ordered) - 1
     has_middles = last * (last - 1) // 2 <= _MOST_RANGES
     for start in range(last):
-        mask = given[ordered[start]]
+        mask = masks[ordered[start]]
         for end in range(start + 1, last + 1):
-            mask |= given[ordered[end]]
-            is_open = start == 0 or end == last
-            if (is_open or has_middles) and (start, end) != (0, last):
-                low = ordered[start] if start else ""
+            mask |= masks[ordered[end]]
+            if (start, end) == (0, last) or not (start == 0 or end == last or has_middles):
+                continue
+            low = ordered[start] if start else None
+            high = ordered[end] if end < last else None
+            if not any(_is_within(one, low, high) for one in apart):
                 yield (
                     mask,
-                    Condition(factor=factor, low=low, high=ordered[end] if end < last else ""),
+                    Condition(
+                        factor=factor,
+                        low="" if low is None else words[low],
+                        high="" if high is None else words[high],
+                    ),
                 )
 
 
-def _number(text: str | None) -> float | None:
+def _is_within(number: Decimal, low: Decimal | None, high: Decimal | None) -> bool:
+    return (low is None or low <= number) and (high is None or number <= high)
+
+
+def _number(text: str | None) -> Decimal | None:
     try:
-        number = float(text or "")
-    except ValueError:
+        number = Decimal(text or "")
+    except InvalidOperation:
         return None
-    return number if abs(number) != float("inf") and number == number else None
+    return number if number.is_finite() else None
 
 
 def _places(cases: Sequence[Settings]) -> dict[str, dict[str | None, int]]:

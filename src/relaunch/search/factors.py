@@ -159,11 +159,11 @@ def _finding(
 ) -> Finding | None:
     if not failed:
         return None
-    table = Table([*failed, *passed])
+    table = Table([*failed, *passed], run)
     failing = (1 << len(failed)) - 1
     counts = Counts(table, failing, table.everything & ~failing)
     is_flaky = bool({_key(one) for one in failed} & {_key(one) for one in passed})
-    exact = Separation(rules=(), is_complete=True) if is_flaky else _exact(failed, passed)
+    exact = Separation(rules=(), is_complete=True) if is_flaky else _exact(failed, passed, run)
     if exact.rules:
         is_sure = len(exact.rules) == 1 and exact.is_complete and bool(passed)
         found = _empty(exact.rules).but(is_exact=True, is_sure=is_sure)
@@ -187,10 +187,12 @@ def _key(settings: Settings) -> frozenset[tuple[str, str]]:
     return frozenset(settings.items())
 
 
-def _exact(failed: Sequence[Settings], passed: Sequence[Settings]) -> Separation:
+def _exact(
+    failed: Sequence[Settings], passed: Sequence[Settings], run: Sequence[Settings]
+) -> Separation:
     """Return the rules that make no mistake; each combination of settings counts once."""
     fails = list({_key(one): one for one in failed}.values())
-    table = Table([*fails, *{_key(one): one for one in passed}.values()])
+    table = Table([*fails, *{_key(one): one for one in passed}.values()], run)
     failing = (1 << len(fails)) - 1
     return separate(table, failing, table.everything & ~failing)
 

@@ -62,6 +62,27 @@ def test_of_numbers_it_is_said_from_which_on_or_up_to_which(values, failing, sai
     assert found.is_exact
 
 
+def test_two_words_for_one_number_are_one_number():
+    cases = [{"LR": value} for value in ("0.5", "1", "1.0", "2", "3", "4")]
+    found = failure(cases, lambda case: case["LR"] in ("0.5", "1"))
+    assert [rule.text for rule in found.rules] == ["LR=0.5 or LR=1"]
+    large = [{"LR": f"1{'0' * 20}{last}"} for last in range(6)]
+    found = failure(large, lambda case: case["LR"][-1] in "345")
+    assert [rule.text for rule in found.rules] == [f"LR>=1{'0' * 20}3"]
+
+
+def test_no_range_holds_for_what_failed_otherwise():
+    def seen(value):
+        return Seen.OTHER if value == "4" else Seen.FAILED if value in "356" else Seen.PASSED
+
+    cases = [Case(settings={"A": value}, seen=seen(value), key="bang") for value in "123456"]
+    found = told(cases).failure
+    assert found.is_exact
+    assert not found.rules[0].holds({"A": "4"})
+    settings = [case.settings for case in cases if case.seen is not Seen.OTHER]
+    assert all(found.rules[0].holds(one) == (one["A"] in "356") for one in settings)
+
+
 def test_a_range_and_a_value_together():
     cases = [{"LR": value, "amp": amp} for value in "123456" for amp in "01"]
     found = failure(cases, lambda case: case["LR"] >= "3" and case["amp"] == "1")

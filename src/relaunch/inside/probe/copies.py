@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def copies(name: str) -> list[dict[str, Any]]:
-    """Return the copies of a top-level package, the one that wins first."""
+def copies(name: str, *, asks_hooks: bool = True) -> list[dict[str, Any]]:
+    """Return the copies of a top-level package, the one that wins first.
+
+    Import hooks of a program that runs are left alone: some count how often they are asked.
+    """
     from importlib.machinery import PathFinder
 
     found: list[dict[str, Any]] = []
@@ -28,6 +31,8 @@ def copies(name: str) -> list[dict[str, Any]]:
                 if spec is not None:
                     where = f"sys.path[{index}] {entry or os.getcwd()}"
                     found.append(_told(spec, where, _distribution(name, entry)))
+            continue
+        if not asks_hooks:
             continue
         try:
             spec = finder.find_spec(name, None)

@@ -16,8 +16,11 @@ def origin_of(name: str, path: str) -> str:
     if name in sys.builtin_module_names or not path:
         return "it is built into Python"
     finder = _finder_of(name, path)
-    if finder:
-        return finder
+    return finder or entry_of(name, path) or f"{_root(name, path)}, which is not on sys.path"
+
+
+def entry_of(name: str, path: str) -> str:
+    """Name the entry of the path, or the package, by which a file is found; nothing: by none."""
     folder = _root(name, path)
     for index, entry in enumerate(sys.path):
         if os.path.realpath(entry or os.getcwd()) == os.path.realpath(folder):
@@ -25,7 +28,7 @@ def origin_of(name: str, path: str) -> str:
     for package, found in _package_paths(name):
         if os.path.realpath(found) == os.path.realpath(os.path.dirname(path)):
             return f"{found}, a part of the package {package}"
-    return f"{folder}, which is not on sys.path any more"
+    return ""
 
 
 def _finder_of(name: str, path: str) -> str:
