@@ -137,6 +137,39 @@ def test_what_is_run_again_is_the_same_whatever_the_tree_holds_now(world):
     assert "edits here are not tested" not in ran.stderr
 
 
+@pytest.mark.parametrize("where", ["nowhere", "lib", "in a shell"])
+def test_what_is_run_again_from_another_copy_is_not_the_same(world, where):
+    world.write("pyproject.toml", "[project]\nname = 'pack'\nversion = '1'\n")
+    world.write("src/pack/__init__.py", "WHERE = 'project'\n")
+    world.write("use.py", "try:\n    import pack\n    print(pack.WHERE)\nexcept ImportError:\n"
+                          "    print('nowhere')\n")  # fmt: skip
+    if where == "lib":
+        world.write("lib/pack/__init__.py", "WHERE = 'lib'\n")
+        world.env["PYTHONPATH"] = "lib"
+    command = [sys.executable, "use.py"]
+    if where == "in a shell":
+        command = ["sh", "-c", f"{sys.executable} use.py"]
+    first = world.rl("--", *command)
+    assert first.stdout == ("lib\n" if where == "lib" else "nowhere\n")
+    assert "identical to #1" in world.rl("--", *command).stderr
+    for words in (("again", "1"), ("--frozen", "--", *command)):
+        ran = world.rl(*words)
+        assert ran.stdout == "project\n"
+        assert "identical to #1" not in ran.stderr, words
+    assert "in #1 a package may have come from elsewhere" in world.rl("again", "1").stderr
+
+
+def test_src_wins_over_what_is_beside_the_script_and_that_is_said(world):
+    world.write("src/pack/__init__.py", "WHERE = 'src'\n")
+    world.write("pack/__init__.py", "WHERE = 'beside'\n")
+    world.write("use.py", "import pack; print(pack.WHERE)\n")
+    ran = world.rl("--src", "src", "--", sys.executable, "use.py")
+    assert ran.stdout == "src\n"
+    assert "edits here are not tested" not in ran.stderr
+    listed = world.rl("where", "pack").stdout.splitlines()
+    assert listed[1:3] == [f"  loads  {world.project}/src/pack/__init__.py", "         --src"]
+
+
 def test_another_work_tree_with_an_environment_of_its_own_is_no_other_attempt(world):
     world.write("use.py", "print(1)\n")
     world.commit()

@@ -13,6 +13,7 @@ from relaunch.session.plan import last_trial
 from relaunch.trial.place.copies import copies_for
 from relaunch.trial.place.interpreter import find_start
 from relaunch.trial.place.source import source_env
+from relaunch.trial.place.syspath import is_pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def _check(start: Start, cwd: str, argv: Sequence[str]) -> None:
     again = f"rl where PACKAGE -- {shlex.join(argv)}"
     if not os.path.isdir(cwd):
         raise UsageError(f"the folder of the last command is gone: {cwd}", hint=again)
+    if is_pytest(start):
+        words = "pytest puts folders on the path: what it finds only a run tells"
+        raise UsageError(words, hint=again)
     if "S" in start.flags:
         raise UsageError(
             "the last command loads no site: what it finds only a run tells", hint=again
@@ -185,20 +189,17 @@ def loaded_screen(told: Mapping[str, Any], command: Sequence[str], pen: draw.Pen
         if group["failed"]:
             lines.append(f"         {draw.clean(group['failed'])}")
         lines.append(pen("dim", f"         {draw.clean(str(group['origin']))}"))
-        for one in group["copies"]:
-            if not _is_part(one, group, name):
+        for one in group["copies"] if "." not in name else ():
+            if not _is_part(one, group):
                 lines += _drawn(one, "hidden", pen)
-            elif one["namespace"] and one["file"] != group["file"] and "." not in name:
+            elif one["namespace"] and one["file"] != group["file"]:
                 lines += _drawn(one, "also  ", pen)
     return lines
 
 
-def _is_part(one: Copy, group: Mapping[str, Any], name: str) -> bool:
+def _is_part(one: Copy, group: Mapping[str, Any]) -> bool:
     """Tell whether a copy is the one that was loaded, or a part of it."""
     real, file = str(one["real"]), os.path.realpath(str(group["file"]))
     if real == file or str(one["file"]) in ("frozen", "built-in"):
         return True
-    folder = os.path.dirname(real) if os.path.basename(real).startswith("__init__.") else real
-    if "." in name:
-        return f"{file}/".startswith(f"{folder}/")
     return real in [os.path.realpath(str(part)) for part in group["folders"]]

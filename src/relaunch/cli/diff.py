@@ -60,6 +60,8 @@ def main(args: Namespace) -> int:
         draw.say_bytes(os.fsencode(patch_of(found.code)))
         for path, one in found.code_apart:
             draw.remark(f"rl: not in the patch: {path}, part of #{one} only")
+        if found.code_order:
+            draw.remark("rl: not in the patch: folders are looked through in another order")
         return 0
     lines = screen(found, width=draw.width(), pen=draw.pen(choice=args.color), stat=args.stat)
     draw.say("\n".join(lines) + "\n")

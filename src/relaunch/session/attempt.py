@@ -245,11 +245,8 @@ class Attempt:
         if self._hidden:  # two that look the same may differ
             start["hidden"] = facts.digest(*self._hidden, salt=salt)
         start["host"] = facts.host()
-        led = place.foretold_env(self.code, python)
-        # What is in the tree today says nothing of what is run again.
-        found = self._imports(led) if self.again is None else ()
-        start["doubts"] = self._doubts(led, python, found)
-        start["imports"] = self._told_imports(found)
+        led = self._foretell(place, python, start)
+        start["doubts"] = self._doubts(*led, python)
         if python:
             start["python"] = {
                 "executable": python.executable,
@@ -266,7 +263,7 @@ class Attempt:
             start["set_digest"] = place.set_digest()
             surroundings = facts.digest(start["packages"], start["set_digest"])
             came = [f"{package} {path}" for package, path in start["imports"]]
-            if self.again is not None and self._were_foreign():
+            if self.again is not None and not self._is_as_then(self.again):
                 came.append("again")
             if python:
                 came.append(f"{self._shortened(python.executable)} {python.version}")
@@ -315,30 +312,46 @@ class Attempt:
         top = os.path.join(self.project.home.project, "")
         return path.removeprefix(top) if path.startswith(top) else path
 
-    def _told_imports(self, found: Sequence[Import]) -> list[list[str]]:
-        """Say where each package of the project comes from; of what is run again, as then."""
+    def _foretell(
+        self, place: Place, python: Interpreter | None, start: dict[str, Any]
+    ) -> tuple[dict[str, str], tuple[Import, ...]]:
+        """Note where packages will come from, and whether a frozen copy finds the same.
+
+        Returns the environment in which they are looked for, and what is found in it. What is run
+        again is told as it was then: what is in the tree today says nothing of it.
+        """
+        is_frozen = place.recipe.frozen
+        env = place.foretold_env(self.code, python, frozen=is_frozen)
         if self.again is not None:
-            return [[str(word) for word in pair] for pair in self.again.start.get("imports") or ()]
-        return [[one.package, self._shortened(one.path)] for one in found]
+            start["imports"] = self.again.start.get("imports") or []
+            start["frozen_alike"] = True
+            return env, ()
+        found = self._imports(env)
+        start["imports"] = [[one.package, self._shortened(one.path)] for one in found or ()]
+        frozen_env = place.foretold_env(self.code, python, frozen=True)
+        start["frozen_alike"] = is_frozen or frozen_env == env
+        if found is None and is_frozen:  # only that is known
+            first = frozen_env.get("PYTHONPATH", "").split(os.pathsep)
+            start["imports"] = [["", self._shortened(path)] for path in first]
+        elif found is not None and not start["frozen_alike"]:
+            frozen = self._imports(frozen_env) or ()
+            start["frozen_alike"] = [one.path for one in frozen] == [one.path for one in found]
+        return env, found or ()
 
-    def _were_foreign(self) -> bool:
-        """Tell whether a package of the trial that is run again came from outside the project."""
-        if self.again is None:
-            return False
-        return any(
-            os.path.isabs(path) and not self._is_asked_for(path)
-            for _, path in self._told_imports(())
-        )
-
-    def _imports(self, env: Mapping[str, str]) -> tuple[Import, ...]:
+    def _imports(self, env: Mapping[str, str]) -> tuple[Import, ...] | None:
+        """Foretell where packages come from; None where it is no Python that can be told."""
         recipe = self.recipe
         start = find_start(recipe.argv, env, recipe.cwd)
         if start is None:
-            return ()
+            return None
         return imports(start, cwd=recipe.cwd, project=self.project.home.project)
 
+    def _is_as_then(self, trial: Trial) -> bool:
+        """Tell whether the code of a trial, run again from a copy, finds the packages of then."""
+        return trial.start.get("frozen_alike") is True
+
     def _doubts(
-        self, env: Mapping[str, str], python: Interpreter | None, found: Sequence[Import]
+        self, env: Mapping[str, str], found: Sequence[Import], python: Interpreter | None
     ) -> list[str]:
         changed: tuple[str, ...] = ()
         if self.code is not None and self.code.roots:
@@ -353,10 +366,10 @@ class Attempt:
             changed=changed,
             found=[one for one in found if not self._is_asked_for(one.path)],
         )
-        if self.again is not None and self._were_foreign():
+        if self.again is not None and not self._is_as_then(self.again):
             lines.append(
-                f"in #{self.again.id} a package came from outside the project: "
-                "here it may come from the code of then"
+                f"in #{self.again.id} a package may have come from elsewhere: "
+                "here the code of then comes first"
             )
         for line in lines:
             self.tell(Warned(text=line))

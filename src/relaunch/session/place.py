@@ -60,13 +60,15 @@ class Place:
         self._held = held
         self.env.update(held.env)
 
-    def foretold_env(self, code: Code | None, python: Interpreter | None) -> dict[str, str]:
+    def foretold_env(
+        self, code: Code | None, python: Interpreter | None, *, frozen: bool
+    ) -> dict[str, str]:
         """Return the environment in which imports are looked for, by the places of the originals.
 
         A frozen copy of `code` is made later; what it will put first is first here too.
         """
         env = dict(self.env)
-        if self.recipe.frozen and code is not None:
+        if frozen and code is not None:
             from relaunch.journal.snapshot.frozen import led_by
             from relaunch.trial.place.syspath import linked_folders
 

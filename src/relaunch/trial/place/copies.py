@@ -7,6 +7,7 @@ import os
 from relaunch.errors import UsageError
 from relaunch.jsontext import loads
 from relaunch.proc.ours import ask_python
+from relaunch.trial.place.source import led_to
 from relaunch.trial.place.syspath import first_entry
 
 TYPE_CHECKING = False
@@ -35,10 +36,25 @@ def copies_for(
     run = f"exec(compile({text!r}, 'copies', 'exec'))"
     asked = ask_python(python, _NEEDED, run, words=words, env=_environment(start))
     try:
-        return dict(loads(asked.text))
+        found = dict(loads(asked.text))
     except ValueError:
         why = asked.err.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise UsageError(f"{python} does not answer: {' '.join(why)}", hint="rl doctor") from None
+    for name, path in led_to(start.env).items():
+        if name in found:
+            found[name] = [_led(path), *found[name]]
+    return found
+
+
+def _led(path: str) -> dict[str, Any]:
+    """Describe the copy that our own hook leads to, before all others."""
+    inner = os.path.join(path, "__init__.py")
+    file = inner if os.path.exists(inner) else path
+    is_namespace = os.path.isdir(file)
+    return {
+        "file": file, "where": "--src", "version": "", "namespace": is_namespace,
+        "real": os.path.realpath(file),
+    }  # fmt: skip
 
 
 def _environment(start: Start) -> dict[str, str]:

@@ -12,6 +12,7 @@ from relaunch.record import Record
 from relaunch.trial.place.interpreter import Interpreter as Interpreter
 from relaunch.trial.place.interpreter import find_start as find_start
 from relaunch.trial.place.interpreter import interpreter as interpreter
+from relaunch.trial.place.source import led_to
 from relaunch.trial.place.syspath import import_path, is_pytest, provider
 
 TYPE_CHECKING = False
@@ -29,6 +30,7 @@ class Import(Record):
     here: str
     """Where the project has it."""
     path: str
+    """Empty: it finds none."""
     why: str
 
     @property
@@ -81,19 +83,19 @@ def missing_pythonpath(env: Mapping[str, str], cwd: str) -> list[str]:
 
 
 def imports(start: Start, *, cwd: str, project: str) -> tuple[Import, ...]:
-    """Foretell where a command finds each package of the project; some it may not find."""
+    """Foretell where a command finds each package of the project; some it does not find."""
     own = packages(project)
     if not own:
         return ()
     path = import_path(start, cwd=cwd, project=project)
     is_led = is_pytest(start) and _is_led(start, path, project)
+    led = {**(own if is_led else {}), **led_to(start.env)}
     found = []
     for package, here in own.items():
-        entry = None if is_led else provider(package, path)
-        if is_led:
-            found.append(Import(package=package, here=here, path=here, why="our plugin"))
-        elif entry is not None:
-            found.append(Import(package=package, here=here, path=entry.path, why=entry.why))
+        entry = None if package in led else provider(package, path)
+        where = led.get(package, entry.path if entry is not None else "")
+        why = entry.why if entry is not None else ""
+        found.append(Import(package=package, here=here, path=where, why=why))
     return tuple(found)
 
 
@@ -101,7 +103,7 @@ def shadowed(start: Start, found: Sequence[Import], *, cwd: str, project: str) -
     """Name the packages of the project that this command would import from somewhere else."""
     lines = []
     for one in found:
-        if one.is_own:
+        if not one.path or one.is_own:
             continue
         shown = os.path.relpath(one.here, project)
         root = os.path.relpath(import_root(one.package, one.here), cwd)

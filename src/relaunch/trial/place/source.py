@@ -41,6 +41,12 @@ def source_env(
     return changes, expected
 
 
+def led_to(env: Mapping[str, str]) -> dict[str, str]:
+    """Return package to the path it must come from, as such variables say."""
+    pairs = (entry.partition("=") for entry in env.get(ROOTS, "").split(os.pathsep))
+    return {package: path for package, equals, path in pairs if equals}
+
+
 def _offered(clone: str) -> dict[str, str]:
     folder = os.path.abspath(os.path.expanduser(clone))
     if not os.path.isdir(folder):
