@@ -24,7 +24,8 @@ OURS = os.path.abspath(limited.__file__)
 """A thread that runs there is ours, not the program's."""
 FOLDER = "memory"
 """Folder of the trial in which its processes tell of themselves while it runs."""
-_ANSWER_S = 0.05
+_ANSWER_S, _LONGEST_S = 0.05, 2.0
+"""So long somebody may take to answer, the time that it waits for a core left out; and at most."""
 _LOOK_S, _STILL = 0.0005, 8
 """Who writes is looked at so often; after so many looks without more it has ended."""
 _OUTERMOST = 32
@@ -71,8 +72,11 @@ class Inside:
         """Wait a moment until those asked have written more than they had; each has `told` then."""
         sizes = dict(asked)
         still = dict.fromkeys(asked, 0)
-        deadline = time.monotonic() + _ANSWER_S
-        while still and time.monotonic() < deadline:
+        began, waited = time.monotonic(), {pid: waited_s(pid) for pid in asked}
+        while still and (spent_s := time.monotonic() - began) < _LONGEST_S:
+            # Who has no core cannot answer, and takes no memory either.
+            if all(spent_s - (waited_s(pid) - waited[pid]) >= _ANSWER_S for pid in still):
+                break
             time.sleep(_LOOK_S)
             for pid in [*still]:
                 before, sizes[pid] = sizes[pid], self.told_bytes(pid)
@@ -147,6 +151,12 @@ def catches(pid: int, signal: int) -> bool:
         if line.startswith(b"SigCgt:"):
             return bool(int(line.split()[1], 16) >> (signal - 1) & 1)
     return False
+
+
+def waited_s(pid: int) -> float:
+    """Return how long the first thread of a process has waited for a core, as far as is known."""
+    words = read(f"/proc/{pid}/schedstat").split()
+    return int(words[1]) / 1e9 if len(words) > 1 else 0.0
 
 
 def _size(path: str) -> int:
