@@ -214,9 +214,10 @@ def test_a_group_that_was_loosened_or_left_its_limit_is_made_exact_again():
 
             try:
                 tries = [is_exact(85) for _ in range(12)]
-                assert tries[:2] == [True, True]
+                assert tries.count(True) >= 2  # on a busy machine not all are stopped in time
                 assert not tries[-1]  # to stop somebody again and again is not for nothing
-                assert [is_exact(20), is_exact(85)] == [False, True]
+                assert not is_exact(20)
+                assert any(is_exact(85) for _ in range(4))
             finally:
                 child.kill()
     finally:
