@@ -317,6 +317,12 @@ def _wait_gone(pids: list[int], seconds: float) -> list[int]:
     return pids
 
 
+def waited_s(pid: int) -> float:
+    """Return how long the first thread of a process has waited for a core, as far as is known."""
+    words = _read(f"/proc/{pid}/schedstat").split()
+    return int(words[1]) / 1e9 if len(words) > 1 else 0.0
+
+
 def is_stopped(pid: int) -> bool:
     """Tell whether a process is stopped right now."""
     process = read_stat(_read(f"/proc/{pid}/stat"))

@@ -13,6 +13,7 @@ from relaunch.proc.ptrace import kernel
 from relaunch.proc.ptrace.numbers import machine, numbers
 from relaunch.proc.ptrace.policy import GO, Policy
 from relaunch.proc.ptrace.tracer import Tracer
+from relaunch.proc.tree import waited_s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ else:
 
 _ODD = 33
 """An errno (EDOM) that no file gives; a tiny child must see it for tracing to be trusted."""
-_PATIENCE_S = 5.0
+_PATIENCE_S, _LONGEST_S = 5.0, 60.0
 
 
 class Traced(Companion):
@@ -129,11 +130,14 @@ def stop_on_signal(tracer: Tracer) -> None:
 def end_tracer(helper: Helper) -> bytes:
     """Have the tracer let go, and return what it says meanwhile.
 
-    It is asked again and again: a signal between two of its instructions is noticed late.
+    It is asked again and again: a signal between two of its instructions is noticed late. The time
+    that it waits for a core is not its own.
     """
     said = b""
-    until = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < until:
+    began, waited = time.monotonic(), waited_s(helper.pid)
+    while (spent_s := time.monotonic() - began) < _LONGEST_S:
+        if spent_s - (waited_s(helper.pid) - waited) >= _PATIENCE_S:
+            break
         os.kill(helper.pid, _signal.SIGTERM)
         said += helper.hear(0.05)
         if helper.is_over(0):

@@ -9,6 +9,7 @@ from relaunch.inside import limited
 from relaunch.inside.limited import ASKED, GROWTH, SIGNAL, STACKS
 from relaunch.inside.protocol import LIMITED
 from relaunch.look.stacks import LookError, read_fault
+from relaunch.proc.tree import waited_s
 from relaunch.textfile import read_if_there
 from relaunch.trial.place.memory import halt
 from relaunch.trial.place.memory.meter import read
@@ -151,12 +152,6 @@ def catches(pid: int, signal: int) -> bool:
         if line.startswith(b"SigCgt:"):
             return bool(int(line.split()[1], 16) >> (signal - 1) & 1)
     return False
-
-
-def waited_s(pid: int) -> float:
-    """Return how long the first thread of a process has waited for a core, as far as is known."""
-    words = read(f"/proc/{pid}/schedstat").split()
-    return int(words[1]) / 1e9 if len(words) > 1 else 0.0
 
 
 def _size(path: str) -> int:
