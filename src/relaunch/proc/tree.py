@@ -317,10 +317,32 @@ def _wait_gone(pids: list[int], seconds: float) -> list[int]:
     return pids
 
 
-def waited_s(pid: int) -> float:
-    """Return how long the first thread of a process has waited for a core, as far as is known."""
-    words = _read(f"/proc/{pid}/schedstat").split()
-    return int(words[1]) / 1e9 if len(words) > 1 else 0.0
+class OwnTime:
+    """How long a process has run or slept since it was first looked at: not waited for a core.
+
+    By its first thread, and as exactly as it is looked at often.
+    """
+
+    def __init__(self, pid: int, *, gap_s: float) -> None:
+        """Begin now; of a longer gap between two looks, in which we had no core, `gap_s` count."""
+        self._pid = pid
+        self._gap_s = gap_s
+        self._ran_before = self._ran_s()
+        self._slept_s = 0.0
+        self._looked = time.monotonic()
+
+    def look(self) -> float:
+        """Return the seconds so far; where the kernel does not tell, all that have passed."""
+        now, ran_s = time.monotonic(), self._ran_s()
+        process = read_stat(_read(f"/proc/{self._pid}/stat"))
+        if ran_s < 0 or process is None or process.state != "R":
+            self._slept_s += min(now - self._looked, self._gap_s)
+        self._looked = now
+        return self._slept_s + max(0.0, ran_s - self._ran_before)
+
+    def _ran_s(self) -> float:
+        words = _read(f"/proc/{self._pid}/schedstat").split()
+        return int(words[0]) / 1e9 if words else -1.0
 
 
 def is_stopped(pid: int) -> bool:

@@ -13,7 +13,7 @@ from relaunch.proc.ptrace import kernel
 from relaunch.proc.ptrace.numbers import machine, numbers
 from relaunch.proc.ptrace.policy import GO, Policy
 from relaunch.proc.ptrace.tracer import Tracer
-from relaunch.proc.tree import waited_s
+from relaunch.proc.tree import OwnTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,10 +134,8 @@ def end_tracer(helper: Helper) -> bytes:
     that it waits for a core is not its own.
     """
     said = b""
-    began, waited = time.monotonic(), waited_s(helper.pid)
-    while (spent_s := time.monotonic() - began) < _LONGEST_S:
-        if spent_s - (waited_s(helper.pid) - waited) >= _PATIENCE_S:
-            break
+    until, own = time.monotonic() + _LONGEST_S, OwnTime(helper.pid, gap_s=0.1)
+    while time.monotonic() < until and own.look() < _PATIENCE_S:
         os.kill(helper.pid, _signal.SIGTERM)
         said += helper.hear(0.05)
         if helper.is_over(0):

@@ -9,7 +9,7 @@ from relaunch.inside import limited
 from relaunch.inside.limited import ASKED, GROWTH, SIGNAL, STACKS
 from relaunch.inside.protocol import LIMITED
 from relaunch.look.stacks import LookError, read_fault
-from relaunch.proc.tree import waited_s
+from relaunch.proc.tree import OwnTime
 from relaunch.textfile import read_if_there
 from relaunch.trial.place.memory import halt
 from relaunch.trial.place.memory.meter import read
@@ -73,11 +73,16 @@ class Inside:
         """Wait a moment until those asked have written more than they had; each has `told` then."""
         sizes = dict(asked)
         still = dict.fromkeys(asked, 0)
-        began, waited = time.monotonic(), {pid: waited_s(pid) for pid in asked}
-        while still and (spent_s := time.monotonic() - began) < _LONGEST_S:
-            # Who has no core cannot answer, and takes no memory either.
-            if all(spent_s - (waited_s(pid) - waited[pid]) >= _ANSWER_S for pid in still):
-                break
+        until, own = (
+            time.monotonic() + _LONGEST_S,
+            {pid: OwnTime(pid, gap_s=0.005) for pid in asked},
+        )
+        # Who has no core cannot answer, and takes no memory either.
+        while (
+            still
+            and time.monotonic() < until
+            and min([own[pid].look() for pid in still]) < _ANSWER_S
+        ):
             time.sleep(_LOOK_S)
             for pid in [*still]:
                 before, sizes[pid] = sizes[pid], self.told_bytes(pid)
