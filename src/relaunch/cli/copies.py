@@ -136,7 +136,7 @@ def _drawn(one: Copy, mark: str, pen: draw.Pen) -> Iterable[str]:
     yield pen("dim", f"         {draw.clean(str(one['where']))}")
 
 
-# --- what a program that was run did load
+# --- what a program really loaded
 
 
 def loaded_by(number: int, name: str, seen: Seen) -> dict[str, Any]:

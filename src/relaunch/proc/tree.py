@@ -318,13 +318,13 @@ def _wait_gone(pids: list[int], seconds: float) -> list[int]:
 
 
 class OwnTime:
-    """How long a process has run or slept since it was first looked at: not waited for a core.
+    """How long a process has run or slept since the first look, without its waits for a core.
 
-    By its first thread, and as exactly as it is looked at often.
+    Measured on its first thread; the more frequent the looks, the more exact.
     """
 
     def __init__(self, pid: int, *, gap_s: float) -> None:
-        """Begin now; of a longer gap between two looks, in which we had no core, `gap_s` count."""
+        """Begin now; a longer gap between two looks counts as `gap_s`: we had no core ourselves."""
         self._pid = pid
         self._gap_s = gap_s
         self._ran_before = self._ran_s()
@@ -332,7 +332,7 @@ class OwnTime:
         self._looked = time.monotonic()
 
     def look(self) -> float:
-        """Return the seconds so far; where the kernel does not tell, all that have passed."""
+        """Return the seconds so far; all that have passed, if the kernel does not say."""
         now, ran_s = time.monotonic(), self._ran_s()
         process = read_stat(_read(f"/proc/{self._pid}/stat"))
         if ran_s < 0 or process is None or process.state != "R":

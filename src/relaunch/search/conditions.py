@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 _FOR_ORDER = 4
-"""So many numbers a factor needs before it is said from which on, or up to which."""
+"""A factor needs this many numbers before ranges are considered."""
 _MOST_RANGES = 120
-"""Of a factor with many values, only ranges with an open end are looked at."""
+"""With more possible ranges than this, only those with an open end are considered."""
 
 
 class Condition(Record):

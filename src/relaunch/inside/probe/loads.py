@@ -1,4 +1,4 @@
-"""Notes which copy of a package is imported, when it is: one that is killed has told it too."""
+"""Notes which copy of a package is imported, at the time of the import: a kill may follow."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from relaunch.inside.probe.notes import Notes
 
 _OF_IMPORTS = "<frozen importlib._bootstrap>"
-"""Frames of this file are left out of tracebacks; ours between them must be too."""
+"""Tracebacks leave out frames of this file, and so must they leave out ours between them."""
 
 
 class Loads:
-    """Sees the packages that are asked for being loaded; no finder is asked, and none is hidden."""
+    """Watches the wanted packages being loaded, without asking any finder itself."""
 
     def __init__(self, probes: Sequence[Mapping[str, Any]], notes: Notes) -> None:
         """Know what is asked for."""
@@ -100,7 +100,7 @@ class Loads:
         self._notes.add("failed", probe=self._wanted[name], file=_place_of(spec)[0], text=text)
 
     def _safely(self, number: int, act: Callable[..., None], *words: Any) -> None:
-        """Do it; the program goes on as if nobody asked."""
+        """Run it; a failure of ours must not reach the program."""
         try:
             act(*words)
         except BaseException as error:

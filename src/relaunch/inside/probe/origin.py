@@ -20,7 +20,7 @@ def origin_of(name: str, path: str) -> str:
 
 
 def entry_of(name: str, path: str) -> str:
-    """Name the entry of the path, or the package, by which a file is found; nothing: by none."""
+    """Name the path entry or the package through which a file was found; empty if none."""
     folder = _root(name, path)
     for index, entry in enumerate(sys.path):
         if os.path.realpath(entry or os.getcwd()) == os.path.realpath(folder):

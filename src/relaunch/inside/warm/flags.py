@@ -63,7 +63,7 @@ class Flags:
         self._keep(fd)
 
     def _keep(self, fd: int) -> None:
-        """Have this file, under a number that the program may not allow itself any more."""
+        """Keep this file under a high number, as far as the program's own limit allows one."""
         self.fd = higher(fd)
         self._identity = identity_of(self.fd)
 

@@ -32,13 +32,13 @@ def diff_text(home: Home, a: Code, b: Code, *, stat: bool = False) -> str:
 
 
 def of_one(home: Home, a: Code, b: Code) -> list[tuple[str, bool]]:
-    """Name the folders outside the project that only one was taken of; True: the second."""
+    """Name the folders outside the project that only one side has; True: the second side."""
     found = _of_one(_by_place(relocated(home, a)), _by_place(relocated(home, b)))
     return [(place.rstrip("/"), is_second) for place, is_second in found]
 
 
 def other_order(home: Home, a: Code, b: Code) -> bool:
-    """Tell whether folders that both were taken of come in another order: who is first wins."""
+    """Tell whether the folders that both have come in another order: the first one wins."""
     ours, theirs = _by_place(relocated(home, a)), _by_place(relocated(home, b))
     return [one for one in ours if one in theirs] != [one for one in theirs if one in ours]
 

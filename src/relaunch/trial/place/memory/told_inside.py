@@ -26,7 +26,7 @@ OURS = os.path.abspath(limited.__file__)
 FOLDER = "memory"
 """Folder of the trial in which its processes tell of themselves while it runs."""
 _ANSWER_S, _LONGEST_S = 0.05, 2.0
-"""So long somebody may take to answer, the time that it waits for a core left out; and at most."""
+"""How long a process may take to answer, not counting waits for a core; and the most in all."""
 _LOOK_S, _STILL = 0.0005, 8
 """Who writes is looked at so often; after so many looks without more it has ended."""
 _OUTERMOST = 32
@@ -77,7 +77,7 @@ class Inside:
             time.monotonic() + _LONGEST_S,
             {pid: OwnTime(pid, gap_s=0.005) for pid in asked},
         )
-        # Who has no core cannot answer, and takes no memory either.
+        # A process without a core cannot answer, and takes no memory either.
         while (
             still
             and time.monotonic() < until
