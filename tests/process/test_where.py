@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import World
+from tests.depth import takes_turns
 from tests.needs import every_python
 
 CORE = """\
@@ -633,6 +634,7 @@ IMPORTS = {
 }
 
 
+@takes_turns
 @every_python
 @pytest.mark.parametrize("way", IMPORTS)
 def test_all_copies_that_were_loaded_are_told_and_hooks_answer_as_ever(stage, python, way):
@@ -650,6 +652,7 @@ def test_all_copies_that_were_loaded_are_told_and_hooks_answer_as_ever(stage, py
     ]
 
 
+@takes_turns
 @every_python
 def test_an_import_that_fails_is_told_as_such_and_its_traceback_is_as_ever(stage, python):
     stage.python = python
